@@ -9,7 +9,7 @@
 //	rollout/numbered     which numbered Pods to create, delete and update now, and why no more?
 //	rollout/pernode      on which Nodes to create, delete and update Pods now, and why no more?
 //	rollout/partition    how many is that?
-//	subsets              how many Pods in which subset (a zone, a node pool, a cluster), and to which does this Pod go?
+//	subsets              how many Pods in which subset (a zone, a node pool, a cluster), and which is this Pod's subset?
 //	completion           is a job over, how many Pods may run now, and when do I have to look again?
 //	podorder             which Pod first, to update and to delete?
 //	inplaceupdate        can a Pod get a new template without being recreated, and is the update done?
@@ -21,7 +21,7 @@
 //	podcontrol           what does a single Pod need now?
 //	adopt                which of these objects are mine?
 //	nodefit              may a Pod run on a Node?
-//	pvc                  which claims does a Pod need, which of them are missing, and which may go?
+//	pvc                  which claims does a Pod need, which of them are missing, and which may be deleted?
 //
 // Know: packages know the facts behind the decisions.
 //

@@ -1,9 +1,9 @@
 // Package adopt answers "which of these objects are mine?".
 //
 // An owner controls the objects that name the owner as their controller. The owner releases objects no longer matched
-// by its selector, and may take matching orphans. [Split] sorts objects into these groups; package adopt/ownerrefs
-// writes the owner references. Whether the controller adopts matching orphans is the owner's choice: StatefulSets adopt
-// orphans, CloneSets only release objects.
+// by its selector, and may take matching orphans. [Split] sorts objects into these three groups: controlled, released
+// and adopted objects. Package adopt/ownerrefs writes the owner references. Whether the controller adopts matching
+// orphans is the owner's choice: StatefulSets adopt orphans; CloneSets only release objects.
 //
 // All functions are pure and safe for concurrent use, and do not modify the objects.
 package adopt
@@ -39,7 +39,7 @@ type Owner struct {
 	Deleting bool
 }
 
-// Options are options of Split. The zero value releases but does not adopt.
+// Options are options of Split. The zero value means that Split releases objects, but adopts none.
 type Options struct {
 	// Adopt makes Split adopt matching orphans.
 	Adopt bool

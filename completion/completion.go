@@ -1,14 +1,14 @@
 // Package completion answers "is a job over, how many Pods may run now, and when do I have to look again?"
 //
-// Package completion is for jobs of your own kind that run a Pod, an image pull or a container per item: a program on
-// every Node, an image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the effect of
-// a failure, the deadline, whether the job ever completes, and the time before deletion. The controller counts the
-// items and their results.
+// Package completion is for jobs of your own kind with a Pod, an image pull or a container per item: a program on every
+// Node, an image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the effect of a
+// failure, the deadline, whether the job ever completes, and the time before deletion. The controller counts the items
+// and their results.
 //
 // # Use
 //
-// Count the items and ask [Next] in each pass, even if nothing has changed: the time of the job's failure or deletion
-// comes without an event, and a restarted process has no timer.
+// Count the items and ask [Next] in each pass, even if nothing has changed: no event announces the time of the job's
+// failure or deletion, and a restarted process has no timer.
 //
 //	step := completion.Next(rules, progress, now)
 //	switch step.State {
@@ -63,11 +63,11 @@ const (
 type OnFailure uint8
 
 const (
-	// GoOn counts a failed item as done: the job continues.
+	// GoOn means that a failed item counts as done: the job continues.
 	GoOn OnFailure = iota
-	// End fails the whole job when an item fails.
+	// End means that the whole job fails when an item fails.
 	End
-	// Hold pauses the job when an item fails.
+	// Hold means that the job pauses when an item fails.
 	Hold
 )
 
@@ -134,15 +134,15 @@ type Step struct {
 	Start int
 	// Remove says that the job's TTL has passed, and the controller must delete the job.
 	Remove bool
-	// After is the time after which Next must be asked again even if no event occurs; zero for never. A job that ends
-	// is reconciled again soon: the work after the end waits for no event, because writes to a status do not enqueue their
-	// controller.
+	// After is the time after which Next must be called again even if no event occurs; zero for never. A job that ends
+	// is reconciled again soon: the work after the end waits for no event, because writes to a status do not enqueue
+	// their controller.
 	After time.Duration
 	// Why explains why the job has ended, or why no more items start.
 	Why reason.List
 }
 
-// afterEnd is the time from a job's end to the next pass. The counts of its Pods no longer change then.
+// afterEnd is the time from a job's end to the next pass. By then, the counts of the job's Pods no longer change.
 const afterEnd = time.Second
 
 // Next returns a job's state and next action. A job without items is Running until its deadline, because items may

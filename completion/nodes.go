@@ -27,17 +27,18 @@ const (
 type Standing uint8
 
 const (
-	// Leaving is a Pod being deleted: a deleted Pod counts neither as a success nor as a failure. Leaving is also a Pod
-	// of a lost Node, marked as failed by the Pod garbage collector just before its deletion.
+	// Leaving means that the Pod is being deleted: a deleted Pod counts neither as a success nor as a failure. Leaving
+	// also means that the Pod of a lost Node was marked as failed by the Pod garbage collector just before the deletion
+	// of the Pod.
 	Leaving Standing = iota
-	// Active is a Pod still running or about to run.
+	// Active means that the Pod still runs or is about to run.
 	Active
-	// Succeeded is a Pod with a successful end.
+	// Succeeded means that the Pod has ended successfully.
 	Succeeded
-	// Broken is a Pod that has ended without success: its containers have failed, or the kubelet or the scheduler has
-	// ended the Pod (see condition DisruptionTarget).
+	// Broken means that the Pod has ended without success: its containers have failed, or the kubelet or the scheduler
+	// has ended the Pod (see condition DisruptionTarget).
 	Broken
-	// Looping is a Pod whose containers restart again and again; the Pod counts as failed.
+	// Looping means that the Pod's containers restart again and again; the Pod counts as failed.
 	Looping
 )
 
@@ -99,8 +100,8 @@ type Survey struct {
 	// Wanted is the number of Nodes on which the job runs or has run a Pod, or will run a Pod. Done is the number of
 	// these Nodes whose Pod has ended.
 	Wanted, Done int
-	// Missing are the Nodes without a Pod. Each active Pod that is not pinned to a Node shortens Missing by a Node,
-	// because the scheduler may be about to bind the Pod there.
+	// Missing are the Nodes without a Pod. Each active Pod not pinned to a Node shortens Missing by a Node, because the
+	// scheduler may be about to bind the Pod to a Node in the list.
 	Missing []string
 	// Active, Succeeded and Failed are numbers of Pods.
 	Active, Succeeded, Failed int
@@ -147,11 +148,11 @@ func (s *Survey) Work(step Step) Work {
 	return work
 }
 
-// OnNodes counts the Pods of a job that runs a Pod on each fitting Node. claims has all Nodes by name. A Pod not yet
-// bound to a Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with nodefit.Requirements.Place. A finished
-// Node stays finished as long as its Pod exists, even if the Node no longer fits. If somebody else deletes a finished
-// Pod, the job runs again on the Node. To avoid the repetition, remember finished Nodes in the job's status, and clear
-// Fits in their claims. OnNodes is pure.
+// OnNodes counts the Pods of a job that runs a Pod on each fitting Node. claims maps the name of each Node to the job's
+// claim. A Pod not yet bound to a Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with
+// nodefit.Requirements.Place. A finished Node stays finished as long as its Pod exists, even if the Node no longer
+// fits. If somebody else deletes a finished Pod, the job runs again on the Node. To avoid the repetition, remember
+// finished Nodes in the job's status, and clear Fits in their claims. OnNodes is pure.
 func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *Survey {
 	s, places := &Survey{}, make(map[string]*place, len(pods))
 	for _, pod := range pods {
@@ -184,7 +185,7 @@ func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *S
 	return s
 }
 
-// place counts the Pods of a Node. kept are the active Pods that may stay on the Node.
+// place counts the Pods of a Node. kept counts the active Pods that may stay on the Node.
 type place struct{ pods, active, kept, ended int }
 
 // add counts a Pod for its Node.

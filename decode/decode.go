@@ -52,7 +52,7 @@ func Reasons(problems []Problem) (list reason.List) {
 }
 
 // Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data.
-// Object refuses values that take too long to parse, wherever they stand, even within a type with its own tolerant
+// Object refuses values that take too long to parse, anywhere in the data, even within a type with its own tolerant
 // decoder ([Fields]).
 func Object(data []byte, into any) error {
 	if problem := guard(data, reflect.TypeOf(into)); problem != nil {
@@ -63,10 +63,10 @@ func Object(data []byte, into any) error {
 		return nil
 	}
 	if known := (Problem{}); errors.As(err, &known) {
-		return known // known is of a type with its own decoder
+		return known // the value's own decoder has returned a Problem
 	}
 	if found := walk(data, reflect.TypeOf(into), true); found != nil {
-		return *found // found has the index and key of the value, unlike the decoder's error
+		return *found // found has the index and key of the value, and the decoder's error has neither
 	}
 	return problemOf(err)
 }
@@ -74,7 +74,7 @@ func Object(data []byte, into any) error {
 // Fields decodes JSON into a struct even if some fields cannot be decoded, and overwrites the struct's former content.
 // A field that cannot be decoded is set to zero, and problems says why, in the order of the names. Fields returns an
 // error if the JSON is no object, or if the target is no pointer to a struct; the error is a [Problem], and the struct
-// is not modified. at is the name of the decoded value, and begins all paths.
+// is not modified. All paths begin with at, the name of the decoded value.
 //
 // Call Fields in UnmarshalJSON, with the pointer converted to a type without this method. Writing the struct back would
 // lose the undecodable fields: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.

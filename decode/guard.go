@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// longestQuantity is in characters, and longestExponent in digits: no real quantity is longer.
+	// longestQuantity limits the characters of a quantity, and longestExponent the digits of its exponent: no quantity
+	// in use is longer.
 	longestQuantity, longestExponent = 64, 3
 	// mostMemory limits the memory for the elements of lists and maps, in bytes. Three characters of JSON can become a
 	// container of 700 bytes.
 	mostMemory = 16 << 20
-	// data of this length or less cannot need more than mostMemory.
+	// small is the length, in bytes, up to which data cannot need more than mostMemory.
 	small = 16 << 10
 )
 

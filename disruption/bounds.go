@@ -31,11 +31,11 @@ func (b Bounds) Need(path string, expected int32) (int32, error) {
 		if err != nil {
 			return int32(total), err //nolint:gosec // total was computed from an int32
 		}
-		return int32(min(need, total)), nil //nolint:gosec // the value is between 0 and an int32
+		return int32(min(need, total)), nil //nolint:gosec // the number is at most the largest int32
 	}
 	away, err := partition.Resolve(path+".maxUnavailable", b.MaxUnavailable, total, partition.Up)
 	if err != nil {
 		return int32(total), err //nolint:gosec // total was computed from an int32
 	}
-	return int32(max(total-away, 0)), nil //nolint:gosec // the value is between 0 and an int32
+	return int32(max(total-away, 0)), nil //nolint:gosec // the number is at most the largest int32
 }

@@ -68,12 +68,12 @@ type Decision struct {
 }
 
 // Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. If
-// a request for a Pod was admitted a moment ago, a second request for the Pod costs nothing: a controller that asks
-// before its own request causes no second write when a webhook asks about the same request. Some seconds later, a
+// a request for a Pod was admitted a moment ago, a second request for the Pod costs nothing and changes nothing. So a
+// controller can ask before its own request, although a webhook asks again about this request. Some seconds later, a
 // second request restarts the Pod's time in the ledger, and is refused if fewer Pods are in service than required: the
 // Pod may be in service again. If the deletion of a Pod was admitted but did not happen in time, a second request is
 // refused while the budget is spent. Otherwise, if somebody else such as a PodDisruptionBudget refused the deletion, a
-// client that retries for ever would keep the budget spent for ever.
+// client that never stops retrying would keep the budget spent for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {

@@ -22,9 +22,9 @@
 //	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Generation: budget.Generation, Operation: disruption.Evict}, now)
 //
 // A Pod with an admitted request counts against the budget until the Pod is deleted, until the Pod has changed and
-// serves again (see Member.Settled), or until Policy's time has passed. Caches are stale, and in between no second
-// request may spend the same share of the budget. A budget that was not counted yet admits no request. A request for a
-// Pod that does not serve costs nothing, as with the eviction API (KEP-3017).
+// serves again (see Member.Settled), or until the time in the Policy has passed. Until then no second request may spend
+// the same share of the budget, although caches may be stale. A budget that was not counted yet admits no request. A
+// request for a Pod that does not serve costs nothing, as with the eviction API (KEP-3017).
 //
 // The clocks of counting controllers and deciding webhooks should agree to a few seconds. If clocks differ, an entry
 // ends too early, when the Pod may still be about to go out of service, or too late. If the difference is near

@@ -125,7 +125,7 @@ func MemberOf(pod *corev1.Pod, serves bool) Member {
 	return Member{Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp, Generation: pod.Generation, Serves: serves}
 }
 
-// Census is what a controller knows when counting the Pods of a budget.
+// Census is the input of Policy.Count: what a controller knows about a budget and its Pods.
 type Census struct {
 	// Generation is the generation of the budget's object. Required.
 	Generation int64
@@ -145,7 +145,7 @@ type Census struct {
 
 // Count is the result of Policy.Count.
 type Count struct {
-	// Ledger is the counted ledger. The caller stores the ledger in the status of the object.
+	// Ledger is the ledger after the count. The caller stores the ledger in the status of the object.
 	Ledger Ledger
 	// Stayed are the Pods whose deletion was admitted, but which still exist after Policy.LeavingFor.
 	Stayed []string
@@ -232,7 +232,7 @@ func (l *Ledger) hasChanged(m Member) bool {
 	return known && was.Gated && m.Settled && m.Serves && was.UID == m.UID && was.Generation > 0 && m.Generation > was.Generation
 }
 
-// identitiesOf returns the identities of the Pods that have entries in the later ledger.
+// identitiesOf returns the identities of the Pods that have entries in the ledger after.
 func (l *Ledger) identitiesOf(after *Ledger) (kept map[string]Identity) {
 	for name, identity := range l.Identities {
 		_, leaves := after.Leaving[name]
@@ -315,7 +315,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// with adds a Pod to a map owned by the caller.
+// with adds an entry to the map, or to a new map if the map is nil.
 func with[V any](list map[string]V, name string, value V) map[string]V {
 	if list == nil {
 		list = map[string]V{}

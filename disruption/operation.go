@@ -13,7 +13,7 @@ import (
 // Operation is an operation that takes a Pod out of service.
 type Operation string
 
-// These operations have their names in OpenKruise's budgets.
+// These operations are named as in OpenKruise's budgets.
 const (
 	Delete Operation = "DELETE"
 	Evict  Operation = "EVICT"
@@ -55,7 +55,7 @@ func OperationOf(before, after *corev1.Pod) (Operation, bool) {
 	return Update, true
 }
 
-// restarts reports whether a changed resource makes the kubelet restart the container.
+// restarts reports whether a change of cpu or memory makes the kubelet restart a container.
 func restarts(was, is *corev1.PodSpec) bool {
 	for _, lists := range [][2][]corev1.Container{{was.InitContainers, is.InitContainers}, {was.Containers, is.Containers}} {
 		for i := range lists[1] {

@@ -27,8 +27,8 @@ type Pending struct {
 	Awaited []Awaited
 	// Since is the time of the oldest entry.
 	Since time.Time
-	// RequeueAfter is the time until the next reconcile. The awaited change may come without an event that enqueues the
-	// owner.
+	// RequeueAfter is the time until the next reconcile. The awaited change may become visible without an event that
+	// enqueues the owner.
 	RequeueAfter time.Duration
 	// Late is set when the wait is longer than the alarm threshold.
 	Late bool
@@ -152,7 +152,7 @@ func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	return first
 }
 
-// settle removes visible writes from r and adds the others to p.
+// settle removes visible writes from r, and adds all other writes of r to p.
 func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 	var failed error
 	kept := r.written[:0]

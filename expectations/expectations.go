@@ -10,7 +10,7 @@
 // nobody else's action can satisfy an expectation.
 //
 //   - For creations and patches ([Tracker.Wrote]) the Tracker keeps the highest resourceVersion per owner and store.
-//     The expectation is satisfied once the store itself has reached the version, even if others have changed or
+//     The expectation is satisfied once the store itself has reached the version, even if other clients have changed or
 //     deleted the object since (KEP-5647). Stores report their version through [Progress], implemented by client-go's
 //     stores from 0.36 on.
 //   - For deletions ([Tracker.Deleted]) the Tracker keeps the UID until the store shows the object as terminating or no
@@ -32,7 +32,8 @@
 // no calls of Check or Forget. Gate with package expectations if a reconcile writes several kinds or hundreds of Pods,
 // because a blocked read holds a worker while a Check returns at once and frees the worker for other owners. Use the
 // package also if the controller must wait for its deletes, if a new leader must not act on a stale cache, or if a log
-// or condition must name the awaited object. Both can be used together: a wait is no longer than with either alone.
+// or condition must name the awaited object. Both can be used together: the waits overlap, so neither prolongs the
+// other.
 package expectations
 
 import (
@@ -67,7 +68,7 @@ const (
 	IncomparableVersion reason.Code = "IncomparableVersion"
 	// NoProgress means that a synced store does not report its version.
 	NoProgress reason.Code = "NoProgress"
-	// UnknownStore means that a store was not given to New. UnknownStore is a bug of the program.
+	// UnknownStore means that a store was not given to New. UnknownStore means a bug in the calling program.
 	UnknownStore reason.Code = "UnknownStore"
 	// StaleRead means that the live read passed to Confirm is older than the write to confirm.
 	StaleRead reason.Code = "StaleRead"
@@ -121,9 +122,9 @@ type Options struct {
 	// Require, because nobody has recorded the writes of an earlier leader. Set NoBarrier if no other process ever
 	// writes these objects.
 	NoBarrier bool
-	// Ignores reports a store that holds nobody up at present, for example because the API server does not have the
-	// resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock held: Ignores
-	// must not call the tracker. Nil for none.
+	// Ignores reports whether Check must not wait for a store at present, for example because the API server does not
+	// have the resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock
+	// held: Ignores must not call the tracker. Nil means that no store is ignored.
 	Ignores func(Store) bool
 }
 
@@ -295,9 +296,9 @@ func (t *Tracker) Len() int {
 
 // Confirm ends the owner's wait for a store. By calling Confirm, the caller asserts two facts. First, the caller has
 // read the owner's objects live (with a list not served from a cache) at the resourceVersion. Second, the cache shows
-// the same objects: same UIDs, same resourceVersions, and deleted objects are terminating or gone. If the lists differ,
-// the cache is stale, and Confirm must not be called. The error is a reason.Reason: UnknownStore, IncomparableVersion,
-// or StaleRead if the read is older than the write.
+// the same objects: same UIDs, same resourceVersions, and deleted objects are terminating or missing. If the lists
+// differ, the cache is stale, and Confirm must not be called. The error is a reason.Reason: UnknownStore,
+// IncomparableVersion, or StaleRead if the read is older than the write.
 func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 	if t.stores[store] == nil {
 		return unknown(store)

@@ -73,7 +73,7 @@ type Backoff struct {
 	mu    sync.Mutex
 	known map[types.UID]map[string]refusal // refusals by object and task
 	size  int                              // number of known refusals
-	next  int                              // number of known refusals from which on sweep looks for old refusals
+	next  int                              // number of known refusals at which sweep next looks for old refusals
 }
 
 type refusal struct {
@@ -162,16 +162,17 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	return false
 }
 
-// whichFailed is the task under which Each records a request that failed without a refusal.
+// whichFailed returns the task under which Each records a request that failed without a refusal.
 func (t Task) whichFailed() Task {
 	return Task{Name: t.Name + ", which failed", First: time.Second, Last: 30 * time.Second, failing: true}
 }
 
-// lasting is the back-off from which on an object counts as failed several times in a row.
+// lasting is the shortest back-off with which an object counts as failed several times in a row.
 const lasting = 8 * time.Second
 
 // Rest returns the longest remaining back-off of an object's tasks, for any target. Requests of Each that failed
-// several times in a row also count. After one or two lost responses an object is not yet moved behind other objects.
+// several times in a row also count as refused. After one or two lost responses an object is not yet moved behind other
+// objects.
 func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,7 +185,7 @@ func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Dura
 	return rest
 }
 
-// anyRefused is WasRefused for all tasks.
+// anyRefused reports whether the last attempt at any task was refused for the object.
 func (b *Backoff) anyRefused(object types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// slowStart calls do for the indexes 0 to count-1, in batches that begin with one call and double up to PerPass. The
-// calls of a batch run concurrently, and slowStart waits for all of them before the next batch. If a call of a batch
-// fails, no further batch starts.
+// slowStart calls do for the indexes 0 to count-1, in batches of 1, 2, 4, ... calls, up to PerPass. The calls of a
+// batch run concurrently, and slowStart waits for all of them before the next batch. If a call of a batch fails, no
+// further batch starts.
 //
 // slowStart returns the number of successful calls. The error joins the errors of the failed calls in the order of
 // their index, and the cause of ctx if ctx ended before all calls were made. If ctx ends, slowStart waits for the calls

@@ -7,8 +7,8 @@
 //   - [Pass.Create] makes new objects in batches of 1, 2, 4, ... calls: if every call would fail, because a quota is
 //     exhausted or a webhook refuses, a single request finds out.
 //   - [Pass.Once] is for an action done once for the owner, such as a write to the owner's status.
-//   - [Pass.UntilChanged] runs phases in order until a phase has changed an object: later phases were decided for the
-//     state before the change.
+//   - [Pass.UntilChanged] calls functions (phases) in order until a phase has changed an object: later phases were
+//     decided for the state before the change.
 //   - [Pass.Result] returns the result of the reconcile.
 //
 // The code of a pass reads from top to bottom:
@@ -35,5 +35,5 @@
 // with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers the refusal. Errors about
 // refusals are final (see [reason.Final]): [Pass.Result] does not return these errors to the work queue, because the
 // next event would bypass the queue's own back-off. If a pass had a refusal and changed nothing, later passes try a
-// single object at a time, and first objects without a refusal.
+// single object at a time, beginning with objects without a refusal.
 package fanout

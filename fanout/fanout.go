@@ -35,8 +35,8 @@ const endedAgain = time.Minute
 // server, a larger number does not start more Pods per second, but keeps each Pod out of service for longer.
 const DefaultCalls = 5
 
-// Fanout is shared by all passes of a controller: Fanout limits concurrent requests and remembers refusals. A Fanout is
-// safe for concurrent use. Make a Fanout with New.
+// Fanout limits the concurrent requests of all passes of a controller, and remembers refusals. A Fanout is safe for
+// concurrent use. Make a Fanout with New.
 type Fanout struct {
 	// Backoff remembers refusals about owners and about single Pods.
 	Backoff *Backoff
@@ -57,9 +57,9 @@ func New(calls int) *Fanout {
 
 // Observed is a pass's snapshot of its owner and the owner's objects. An *ownercache.View implements Observed.
 type Observed interface {
-	// Object is the owner.
+	// Object returns the owner.
 	Object() client.Object
-	// Time is the time of the snapshot.
+	// Time returns the time of the snapshot.
 	Time() time.Time
 	// InDoubt reports whether the outcome of a write in this pass is unknown.
 	InDoubt() bool
@@ -77,13 +77,13 @@ type Pass struct {
 	view    Observed
 	changed atomic.Bool
 	refused atomic.Int32 // number of requests of the pass that the API server refused
-	ended   atomic.Bool  // says that the namespace is terminating
+	ended   atomic.Bool  // the owner's namespace is terminating
 
 	mu    sync.Mutex
 	after time.Duration
 }
 
-// Begin begins a pass.
+// Begin begins a pass for the owner of the view.
 func (f *Fanout) Begin(view Observed) *Pass { return &Pass{fanout: f, view: view} }
 
 // Owner returns the owner of the pass.
@@ -124,8 +124,8 @@ func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	after := p.after
 	p.mu.Unlock()
 	if p.ended.Load() {
-		// All objects here are about to be deleted, and retries would only fail. The owner is still requeued because
-		// the API server's own cache may have been stale, and the namespace created anew.
+		// All objects of the namespace are about to be deleted, and retries would only fail. The owner is still
+		// requeued, because the API server's own cache may be stale, and a new namespace of the same name may exist.
 		return ctrl.Result{RequeueAfter: endedAgain}, nil
 	}
 	err := reason.Retryable(errs...)
@@ -149,8 +149,8 @@ func (p *Pass) wakeInDoubt() {
 	p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors.New("a write was not answered"), p.view.Time()))
 }
 
-// attempt is an attempt at a task for the owner, not for a single Pod. If the owner's spec changes, the attempt is made
-// again at once.
+// attempt describes an attempt at a task for the owner, not for a single Pod. If the owner's spec changes, the attempt
+// is made again at once.
 func (p *Pass) attempt(task Task) Attempt {
 	owner := p.Owner()
 	return Attempt{Object: owner.GetUID(), Task: task, Target: strconv.FormatInt(owner.GetGeneration(), 10)}
@@ -186,8 +186,8 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 	return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)
 }
 
-// CreateEach is Create for calls with names that are unique within the owner. Calls that failed at their last attempt
-// come last, so that a repeated failure does not stop the batches of other calls.
+// CreateEach is like Create, but each call has a name that is unique within the owner. Calls that failed at their last
+// attempt come last, so that a repeated failure does not stop the batches of other calls.
 func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int) string, do func(ctx context.Context, i int) error) (made int, err error) {
 	owner, backoff := p.Owner().GetUID(), p.fanout.Backoff
 	var first, last []int
@@ -219,9 +219,9 @@ func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int
 // If do fails for an object, Each goes on with all other objects, unless the API server refused the request before any
 // success: if a policy refuses all objects, Each stops after a few requests, and later passes try a single object at a
 // time. If an object was deleted or replaced (podwrite.Replaced), its error is no failure. After a request without a
-// response, or with an error of the server (5xx), the object is left alone for a second, then for two seconds, and so
-// on up to half a minute: otherwise a failing webhook would make a Pod leave service again and again. The error joins
-// the errors of all objects. Refusals, and the errors of objects in back-off, are final.
+// response, or with an error of the server (5xx), the object is not tried again for a second, then for two seconds, and
+// so on up to half a minute: otherwise a failing webhook would make the controller take a Pod out of service again and
+// again. The error joins the errors of all objects. Refusals, and the errors of objects in back-off, are final.
 func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T, do func(context.Context, T) (changed bool, err error)) error {
 	if len(objects) == 0 {
 		return nil
@@ -348,7 +348,7 @@ func (p *Pass) judge(err error) error {
 	return err
 }
 
-// isRemembered reports whether an error stands for an attempt that was not made.
+// isRemembered reports whether an error is about an attempt that was not made because of an earlier refusal.
 func isRemembered(err error) bool {
 	_, ok := errors.AsType[remembered](err)
 	return ok

@@ -27,7 +27,7 @@ type limit struct {
 type waiter struct {
 	group string
 	call  *call         // set before ready is closed
-	ready chan struct{} // closed on admission
+	ready chan struct{} // closed when the request is admitted
 }
 
 // call is a request that has been admitted and has not ended.
@@ -61,7 +61,7 @@ func (l *limit) take(ctx context.Context, group string) (done func(), err error)
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 	}
 	l.mu.Unlock()
-	if i < 0 { // admitted while ctx ended
+	if i < 0 { // the request was admitted just as ctx ended
 		w.call.end()
 	}
 	return nil, context.Cause(ctx)

@@ -9,7 +9,7 @@ type places struct {
 	freed *sync.Cond
 	left  int
 	held  int
-	short bool // a call of take has failed
+	short bool // a call of take got no place
 }
 
 func newPlaces(n int) *places {
@@ -34,7 +34,8 @@ func (p *places) take() bool {
 	return true
 }
 
-// end says whether the object that took a place was changed.
+// end gives back a place. used says whether the object in this place was changed: only a changed object counts towards
+// the limit.
 func (p *places) end(used bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

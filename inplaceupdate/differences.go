@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// maxReasons limits the number of fields that are named. Fields beyond maxReasons are only counted.
+// maxReasons is the highest number of unequal fields named by a refusal. Further unequal fields are only counted.
 const maxReasons = 20
 
 // differences names the fields in which two templates differ; the result has at least one reason. differences runs only
@@ -37,7 +37,7 @@ func differences(from, to *corev1.PodTemplateSpec) reason.List {
 // differ collects the paths of unequal fields.
 type differ struct {
 	named reason.List
-	count int // number of all differences, named or not
+	count int // number of all unequal fields, named or only counted
 }
 
 func (d *differ) add(path string, from, to reflect.Value) {
@@ -50,7 +50,7 @@ func (d *differ) add(path string, from, to reflect.Value) {
 	})
 }
 
-// compare descends into fields as long as the paths of inner fields say more than the present path.
+// compare descends to the innermost unequal fields that a path can name.
 func (d *differ) compare(path string, from, to reflect.Value) {
 	if equality.Semantic.DeepEqual(from.Interface(), to.Interface()) {
 		return
@@ -125,7 +125,7 @@ func (d *differ) compareEntries(path string, from, to reflect.Value) {
 			delete(seen, name)
 		}
 	}
-	if d.count == before { // the lists have the same entries in a different order, or a name twice
+	if d.count == before { // the lists have the same entries in a different order, or two entries have the same name
 		d.add(path, from, to)
 	}
 }

@@ -3,8 +3,8 @@
 // A Pod updated in place keeps its UID, name, node, IP and volumes; its kubelet restarts only the containers whose
 // image changed. On a running Pod the API server allows few changes: images, labels and annotations, and cpu and memory
 // through pods/resize. The package decides whether such changes are enough to reach a new template, and takes a Pod
-// through the update. Every function here is pure. Package podpatch/podwrite sends the changes and needs the right to
-// patch pods, pods/status and, for resizes, pods/resize.
+// through the update. Every function of the package is pure. Package podpatch/podwrite sends the changes and needs the
+// right to patch pods, pods/status and, for resizes, pods/resize.
 //
 //   - [Updater.Plan] compares two templates and says whether the update is possible, with every blocking field and the
 //     reason.
@@ -14,16 +14,17 @@
 //     waits for, sends the next batch of images, or finishes the update by opening the readiness gate.
 //
 // Plan compares two templates, and Start applies their differences to the live Pod, so fields that webhooks have added
-// to the Pod do not matter. Plan sets the fields that can be updated in place aside and compares all other fields. A
-// field added by a later API version therefore blocks an in-place update, without a change of code.
+// to the Pod do not matter. Plan handles separately the fields that can be updated in place, and requires all other
+// fields to be equal. A field added by a later API version therefore blocks an in-place update, without a change of
+// code.
 //
 // # What "in place" means to a container
 //
 // The kubelet recreates a container whose image changed: its root file system is new, but volumes stay. A closed gate
 // makes the endpoints controllers take the Pod out of service, but does not drain connections. To drain connections,
-// use the grace period (the spec changes only a grace period after the gate closes) or preStop hooks. A kubelet may
-// report the Pod as Ready again before the kubelet has observed the closed gate. The grace period therefore starts when
-// the Pod's status says that the Pod is not ready.
+// use preStop hooks or a grace period, the time between closing the gate and changing the spec. A kubelet may report
+// the Pod as Ready again before the kubelet has observed the closed gate. The grace period therefore starts when the
+// Pod's status says that the Pod is not ready.
 //
 // # What a node cannot tell
 //
@@ -31,17 +32,17 @@
 // not necessarily the spec's tag, and not even a tag if the node pulled the image by digest. The digest is any digest
 // that the node knows for the image, such as the digest of an index if the spec names the platform's manifest. The
 // state annotation therefore records each container instance with the spec's image and the image reported by the node.
-// A reported digest equal to the spec's digest proves the image. A different digest proves nothing until the node has
-// reported a digest that is known to belong to the spec's image.
+// If the reported digest equals the spec's digest, the container runs the spec's image. A different digest proves
+// nothing until the node has reported a digest that is known to belong to the spec's image.
 //
 // Two cases can be decided only by waiting: an update to another name of the same image, and an update that follows an
 // unfinished update to an image whose digest the node has not reported. In the first case, a restarted container looks
 // like a crash of the old container; in the second, the container may run the image of the unfinished update. A kubelet
-// stops a container with the wrong image at once. So if the kubelet has observed the new spec
-// (status.observedGeneration), and the new instance still runs after the time that stopping a container takes (the
-// Pod's termination grace period and 10 seconds), the instance runs the new image and the update is complete. Until
-// then the Pod stays out of service, and the returned reason says why. API servers before 1.34 do not report which
-// generation of the spec the kubelet has observed, so such an update may never complete there.
+// stops a container with the wrong image at once. So the update is complete if the kubelet has observed the new spec
+// (status.observedGeneration), and the new instance still runs after the time that stopping a container takes: the
+// Pod's termination grace period and 10 seconds. Until then the Pod stays out of service, and the returned reason says
+// why. API servers before 1.34 do not report which generation of the spec the kubelet has observed, so with these API
+// servers such an update may never complete.
 //
 // Both cases are rare if templates name images by the digest that nodes report: the digest of the index if the image
 // has an index. Neither case arises if a node agent reports runtime metadata (Keys.RuntimeMetaAnnotation). Recreating a

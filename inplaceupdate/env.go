@@ -11,8 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planRefMetadata moves the labels and annotations that containers and native sidecars read through env to RefMetadata.
-// Removed labels and annotations stay in Metadata, because there is no new value to wait for.
+// planRefMetadata moves the labels and annotations that containers and native sidecars read through env from the plan's
+// Labels and Annotations to RefMetadata. Removed keys stay in Labels and Annotations, because there is no new value to
+// wait for.
 func (u *Updater) planRefMetadata(p *Plan, template *corev1.PodSpec) {
 	var labels, annotations []string
 	for c := range live(template) {
@@ -74,8 +75,8 @@ func (v *view) report() *runtimemeta.Report {
 	return &report
 }
 
-// envUnreported names the containers whose env is not known to have the Pod's present labels and annotations.
-// Containers that are about to restart for one of the images are left out.
+// envUnreported names the containers whose env is not known to have the Pod's present labels and annotations. images
+// maps containers to new images; a container that its new image certainly restarts is left out.
 func (v *view) envUnreported(images map[string]string) reason.List {
 	report := v.report()
 	var list reason.List
@@ -104,7 +105,7 @@ func (v *view) awaitsSidecar(name string) bool {
 	return v.state != nil && slices.Contains(v.state.EnvSidecars, name)
 }
 
-// noReport is the reason for a container if the Pod has no report of the node agent.
+// noReport is the reason why a container is awaited, if the Pod has no report of the node agent.
 func (v *view) noReport(c *container) reason.Reason {
 	return reason.Reason{
 		Code: EnvNotReported, Object: v.object(),
@@ -114,7 +115,7 @@ func (v *view) noReport(c *container) reason.Reason {
 	}
 }
 
-// oldEnv is the reason for a container whose reported env is outdated.
+// oldEnv is the reason why a container whose reported env is outdated is awaited.
 func (v *view) oldEnv(c *container, report *runtimemeta.Report) reason.Reason {
 	why := reason.Reason{
 		Code: EnvNotReported, Object: v.object(), Path: "status.containerStatuses[" + c.name + "]",
@@ -131,8 +132,8 @@ func (v *view) oldEnv(c *container, report *runtimemeta.Report) reason.Reason {
 	return why
 }
 
-// deliversEnv reports whether the restarts for images give every container that reads metadata the new values: a
-// restart reads the metadata that was written with or before the image, so no report is needed.
+// deliversEnv reports whether the new images restart every container that reads metadata through env. A restarted
+// container reads the metadata written with or before the image, so no report is needed.
 func (v *view) deliversEnv(images map[string]string) bool {
 	delivers := false
 	for i := range v.containers {
@@ -182,7 +183,8 @@ func (c *container) confirms(report *runtimemeta.Report) bool {
 	return entry.Hashes.PlainHash == short || entry.Hashes.PlainHash == full
 }
 
-// confirmsAll reports whether the agent has reported so for every container; native sidecars do not matter.
+// confirmsAll reports whether the agent has reported, for every container except native sidecars, that the container
+// runs exactly the present spec.
 func (v *view) confirmsAll(report *runtimemeta.Report) bool {
 	for i := range v.containers {
 		if c := &v.containers[i]; !c.init && !c.confirms(report) {

@@ -33,7 +33,7 @@ func (c *container) superseded() []string {
 
 // runs reports whether the reported instance was started from the spec's image. A node reports any known tag as the
 // image's name, or no tag if the image was pulled by digest, so the name proves little. But a kubelet restarts a
-// container exactly when the spec names another image than the image from which the instance was started. If the state
+// container if and only if the spec's image differs from the image from which the instance was started. If the state
 // annotation already records the instance's image, no further proof is needed.
 func (c *container) runs() bool {
 	if c.spec == nil || c.status == nil {
@@ -56,7 +56,7 @@ func (c *container) runs() bool {
 // precedes reports whether the reported instance was started before the spec's image was requested. Such an instance
 // runs a superseded image that shares a digest with the spec's image, and the kubelet has yet to restart the container.
 // Times have whole seconds, and an instance started in the second of the request counts as started after the request.
-// If the node's clock is behind, only the proof by waiting applies.
+// If the node's clock is behind, a new instance seems to precede the request, and only waiting can prove the image.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
@@ -111,10 +111,10 @@ func (c *container) settled() bool {
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
-// certain says how reliable it is that an instance that seems to run the spec's image really does. sameInstance is
-// false if the instance may have been started from another image. Two names can mean the same image, and the reported
-// instance may be a crashed instance from before the restart. sameImage is false if the instance may even run a
-// different image, because the digest of a superseded image is unknown.
+// certain says what is known for sure about an instance that seems to run the spec's image. sameInstance is false if
+// the instance may have been started from another image. Two names can mean the same image, and the reported instance
+// may be a crashed instance from before the restart. sameImage is false if the instance may even run a different image,
+// because the digest of a superseded image is unknown.
 func (c *container) certain() (sameInstance, sameImage bool) {
 	if is := c.instance(); is != nil {
 		return is.Image == c.spec.Image, is.Image == c.spec.Image
@@ -123,8 +123,8 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 	record, changed := c.record()
 	sameInstance, sameImage = !changed || id != digestOf(record.ImageID), true
 	for _, known := range c.known() {
-		// If the annotation records the image without an instance, the image was not certain then, and is not certain
-		// now.
+		// A record without a container ID was made while the instance's image was uncertain, so the image is uncertain
+		// still.
 		other := known.Image != c.spec.Image || known.ContainerID == ""
 		sameInstance = sameInstance && (!other || digestOf(known.ImageID) != id)
 	}
@@ -266,7 +266,7 @@ func (c *container) known() []knownImage {
 	return c.view.state.KnownImages[c.name]
 }
 
-// instance returns what is recorded about the reported instance, nil for a new instance.
+// instance returns what is recorded about the reported instance, nil if nothing is recorded.
 func (c *container) instance() *knownImage {
 	known := c.known()
 	for i := range known {
@@ -331,8 +331,8 @@ func (v *view) relearn(images map[string]string) {
 	}
 }
 
-// remember records images that were proven by waiting or by earlier images, so that a later crash does not raise the
-// question again.
+// If waiting or earlier images have proven that a container runs its image, remember records the image, so that a crash
+// of the container requires no new proof.
 func (v *view) remember() {
 	for i := range v.containers {
 		c := &v.containers[i]
@@ -359,9 +359,9 @@ func (c *container) unknown() []string {
 	return all
 }
 
-// isPast reports whether as many different images as there are unknown images ran before the reported image. A node
-// starts images in the order of requests, so the reported image is then the requested image. A tag may stand for
-// several images over time, so a tag never counts as past.
+// isPast counts the different images that ran before the reported image, and reports whether there are at least as many
+// as unknown images. A node starts images in the order of requests, so the reported image is then the requested image.
+// A tag may stand for several images over time, so isPast is false if an unknown image is named by a tag.
 func (c *container) isPast(unknown []string) bool {
 	if len(unknown) == 0 {
 		return true
@@ -391,8 +391,8 @@ func hasDigest(seen []passedImage, digest string) bool {
 	return slices.ContainsFunc(seen, func(p passedImage) bool { return p.ImageID == digest })
 }
 
-// passing returns an instance of an unknown image that must be recorded now. A recorded earlier image makes the later
-// image more certain.
+// passing returns the reported instance if the instance runs an unknown image and must be recorded now. Recorded
+// instances let isPast recognise a later image.
 func (c *container) passing() (seen passedImage, ok bool) {
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || c.view.nodeIsBehind() {
 		return seen, false
@@ -403,7 +403,7 @@ func (c *container) passing() (seen passedImage, ok bool) {
 		return seen, false
 	}
 	if slices.ContainsFunc(before, func(p passedImage) bool { return p.ContainerID == seen.ContainerID }) {
-		return seen, false // already recorded with a different digest
+		return seen, false // the instance is recorded already, with a different digest
 	}
 	return seen, len(before) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
@@ -433,9 +433,9 @@ func (c *container) provenByTime() bool {
 	return proven
 }
 
-// timeToProof also returns the remaining proof time, or zero if waiting proves nothing. begins is set if the proof time
-// must begin now: a kubelet reports that the spec was observed before stopping any container, so the time counts only
-// from the observation recorded in the state annotation.
+// timeToProof returns the result of provenByTime, and the remaining proof time, or zero if waiting proves nothing.
+// begins is set if the proof time must begin now: a kubelet reports that the spec was observed before stopping any
+// container, so the time counts only from the observation recorded in the state annotation.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0

@@ -14,9 +14,9 @@ import (
 
 // Lost says whether somebody has removed or replaced the annotations that Start wrote for the Pod's update to the given
 // revision (Target.Revision). Without these annotations, nobody knows which part of the update was delivered. Lost
-// returns nil if the Pod has no update: Start has not closed the gate, and updating is false. updating is what the
-// caller knows, for example from the state of the Pod's lifecycle. The error carries the code StateLost,
-// UnreadableState or InvalidConfig.
+// returns nil if the Pod has no update: Start has not closed the gate, and updating is false. The argument updating
+// says whether the Pod is being updated as far as the caller knows, for example from the state of the Pod's lifecycle.
+// The error carries the code StateLost, UnreadableState or InvalidConfig.
 func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	if err := u.ready(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 }
 
 // LostImage returns an error if the node's report shows that a container does not run the spec's image. Call LostImage
-// for an update with lost state, if the caller knows, without the lost state, that the update changed the image.
+// for an update whose state is lost, if the caller knows from another source that the update changed the image.
 // LostImage returns nil if the report proves nothing: the container was never started, or the spec names a tag and the
 // node reports an ID. The code is StateLost.
 func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
@@ -70,21 +70,21 @@ func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 	}
 }
 
-// isUndelivered reports whether none of the update's changes to containers was delivered. Env does not count: a state
-// that only took over a wait for a report from the previous update has the same fields.
+// isUndelivered reports whether none of the update's changes to containers was delivered. Changes of env do not count,
+// because a state that only continues to wait for the previous update's report has the same fields.
 func (s *savedState) isUndelivered() bool {
 	next := s.next()
 	delivered := len(s.LastContainerStatuses)+len(s.ContainerBatchesRecord) > 0 || !next.isEmpty()
 	return !delivered && (s.UpdateImages || s.UpdateResources && !s.UpdateEnvFromMetadata)
 }
 
-// Redo returns the change that begins an update again whose state was lost (see Lost). Redo compares the Pod itself
-// with the revision's template, ignores which images were reported as running, and drops the Pod's record of an update.
-// If somebody has changed an image of the Pod, Redo sets the template's image again. An open gate means that the update
+// Redo returns the change that restarts an update whose state was lost (see Lost). Redo compares the Pod itself with
+// the revision's template, ignores which images were reported as running, and drops the Pod's record of an update. If
+// somebody has changed an image of the Pod, Redo sets the template's image again. An open gate means that the update
 // changed only cpu and memory, so the gate stays open.
 //
-// The error carries the code InvalidConfig, InvalidArgument, or UpdateBlocked and the codes RevisionMissing,
-// ContainersChanged or ContainerEnded.
+// The error carries the code InvalidConfig, InvalidArgument or UpdateBlocked. An UpdateBlocked error also carries
+// RevisionMissing, ContainersChanged or ContainerEnded.
 func (u *Updater) Redo(
 	pod *corev1.Pod, template *corev1.PodTemplateSpec, target Target, now time.Time,
 ) (podpatch.Change, error) {
@@ -148,8 +148,8 @@ func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 	maps.DeleteFunc(p.Annotations, isPlain(all.Annotations))
 }
 
-// restoreContainer plans the image and the resources of a container. all includes the resources that the spec has
-// already, because the node may not have granted these resources.
+// restoreContainer plans the image and the resources of a container. If all is true, the plan includes resources that
+// the spec has already, because the node may not have granted these resources.
 func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *corev1.Container, all bool) {
 	have := podstate.Container(pod, want.Name)
 	if have == nil {
@@ -172,8 +172,9 @@ func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *
 	}
 }
 
-// lackedQuantities returns the wanted cpu and memory values that differ from the container's values. all includes
-// wanted values that do not differ. A resource for which the container has no value is never returned.
+// lackedQuantities returns the wanted cpu and memory values that differ from the container's values. If all is true,
+// the result includes wanted values that do not differ. A resource for which the container has no value is never
+// returned.
 func lackedQuantities(have, want corev1.ResourceList, all bool) corev1.ResourceList {
 	var out corev1.ResourceList
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -33,11 +33,11 @@ type Step struct {
 
 // Next decides the next action for a Pod: to wait for the grace period, to send the next batch, or to open the gate. A
 // Pod that was never updated is complete. If the gate of such a Pod has no condition yet, Next opens the gate after the
-// node has reported the containers. An earlier write would have no effect, and would conflict with the writes of
-// scheduler and kubelet.
+// node has reported the containers. A write before the node's report would have no effect, and would conflict with the
+// writes of scheduler and kubelet.
 //
-// The error carries the code UnreadableState, InvalidConfig or InvalidArgument. Do not update or delete such a Pod
-// automatically.
+// The error carries the code UnreadableState, InvalidConfig or InvalidArgument. Do not update or delete a Pod
+// automatically if Next returns an error.
 func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 	if err := u.callable(pod, now); err != nil {
 		return Step{}, err
@@ -214,7 +214,7 @@ func (v *view) unfinished() waiting {
 	return w
 }
 
-// waitForImages adds the containers that are not known to run their new image.
+// waitForImages adds to w a reason for each container that is not known to run its new image.
 func (v *view) waitForImages(w *waiting) {
 	if len(v.state.LastContainerStatuses) == 0 {
 		return
@@ -271,7 +271,8 @@ func (w *work) containers() []string {
 	return slices.Compact(names)
 }
 
-// deliver puts the first batch of the work into the change to send now, and later batches into the state annotation.
+// deliver puts the first batch of the work into change, the patch to send now, and later batches into the state
+// annotation.
 func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
 	state.PreCheckBeforeNext, state.BatchResources = nil, nil
@@ -293,8 +294,8 @@ func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 		savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
 }
 
-// give adds a container's changes to the change to send. give also records in the state what the completion of the
-// update depends on.
+// give adds a container's changes to change, the patch to send. give also records in the state what the completion of
+// the update depends on.
 func (v *view) give(name string, w *work, state *savedState, change *podpatch.Change) {
 	if image, ok := w.images[name]; ok {
 		put(&change.Images, name, image)

@@ -18,14 +18,13 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods with the same pair of
-// revisions share a Plan, so do not modify a Plan. The zero value is the plan for equal templates.
+// Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods with the same old and
+// new revision share a Plan, so do not modify a Plan. The zero value is the plan for equal templates.
 type Plan struct {
 	// Blocking names every blocking field and is empty if the update is possible.
 	Blocking reason.List
 
-	// Labels and Annotations are all changed keys except the keys in RefMetadata: the Pod gets the new value. A nil
-	// value removes the key.
+	// Labels and Annotations map each changed key outside RefMetadata to the new value. A nil value removes the key.
 	Labels, Annotations map[string]*string
 	// AddFinalizers and RemoveFinalizers are finalizers that the new template adds or removes.
 	AddFinalizers, RemoveFinalizers []string
@@ -57,8 +56,8 @@ func (p *Plan) Immediate() bool {
 	return len(p.Images) == 0 && len(p.Resources) == 0 && len(p.RefMetadata) == 0
 }
 
-// TrafficOff reports whether the Pod must be taken out of service first, because a container restarts. A resize
-// restarts a container only if its resize policy says so. Changed metadata alone never restarts a container.
+// TrafficOff reports whether the Pod must be taken out of service before the update, because a container restarts. A
+// resize restarts a container only if its resize policy says so. Changed metadata alone never restarts a container.
 func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }
@@ -235,8 +234,8 @@ func names(containers []corev1.Container) string {
 // maxPlans limits the number of plans kept by a Planner. A rollout needs a plan for each revision that Pods still have.
 const maxPlans = 4096
 
-// Planner caches a Plan for each pair of revisions, so the second Pod of a pair costs only a map lookup. Make a Planner
-// with NewPlanner. A Planner is safe for concurrent use.
+// Planner caches a Plan for each pair of old and new revision, so only the first Pod updated between two revisions
+// costs more than a map lookup. Make a Planner with NewPlanner. A Planner is safe for concurrent use.
 type Planner struct {
 	updater *Updater
 	decoder *revision.Decoder
@@ -248,8 +247,8 @@ type Planner struct {
 
 type pair struct{ from, to types.UID }
 
-// planned is a plan and the resource versions of its revisions. The versions matter because somebody may rewrite a
-// revision's annotations.
+// planned is a plan and the resource versions of its revisions. If somebody rewrites a revision's annotations, the
+// versions show that the plan is stale.
 type planned struct {
 	*Plan
 
@@ -257,9 +256,9 @@ type planned struct {
 }
 
 // NewPlanner returns a Planner that caches the plans of an Updater. Updater and decoder are required: if one is
-// missing, every plan is impossible, with code InvalidConfig. extra, unless nil, adds reasons against an update that
-// the templates do not show, for example changed claim templates whose hash is in a revision's annotation. extra may
-// read all fields of both revisions, and its result must depend on nothing else.
+// missing, every plan is impossible, with code InvalidConfig. extra may be nil; otherwise extra returns reasons against
+// an in-place update that do not follow from the templates, for example a changed hash of claim templates in the
+// revisions' annotations. extra may read all fields of both revisions, and its result must depend on nothing else.
 func NewPlanner(
 	updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List,
 ) *Planner {
@@ -322,7 +321,7 @@ func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
 	return plan
 }
 
-// undecodable returns a decoder's error as reasons; at least one, because a plan without reasons would count as
+// undecodable returns a decoder's error as a list of at least one reason, because a plan without reasons would count as
 // possible.
 func undecodable(err error) reason.List {
 	if list := reason.From(err); len(list) > 0 {

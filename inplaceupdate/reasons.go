@@ -38,7 +38,8 @@ const (
 	NotObserved reason.Code = "NotObserved"
 	// ImageNotRunning means that a container is not known to run its new image yet.
 	ImageNotRunning reason.Code = "ImageNotRunning"
-	// EnvNotReported means that no node agent has reported that the container runs with the new label or annotation.
+	// EnvNotReported means that no node agent has reported that the container runs with the new value of a label or
+	// annotation.
 	EnvNotReported reason.Code = "EnvNotReported"
 	// ResizeNotDone means that the node has not given a container the new cpu or memory. The detail is the node's
 	// reason if the node has reported one.
@@ -48,7 +49,7 @@ const (
 	BatchNotReady reason.Code = "BatchNotReady"
 )
 
-// These are codes of returned errors. Codes beginning with Invalid mean a bug of the program.
+// These are codes of returned errors. Codes beginning with Invalid mean a bug in the calling program.
 const (
 	// UnreadableState means that a state or grace annotation cannot be parsed. Do not update the Pod until somebody
 	// corrects or removes the annotation.

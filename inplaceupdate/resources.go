@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planResources plans the changes of cpu and memory, and resets the container's requests and limits to the old values.
+// planResources plans the changes of cpu and memory, and sets the requests and limits of now to the values of old.
 // Resource claims are compared together with all other fields.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) &&
@@ -34,8 +34,8 @@ func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 }
 
-// requestsBeside returns a template's requests as the API server stores them in Pods. If the template sets only a limit
-// and other sets the request, the API server has set the request to the template's limit.
+// requestsBeside returns a template's requests as the API server stores them in Pods. If r sets only a limit, and the
+// other template sets the request, the API server has stored r's limit as the request.
 func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	all := r.Requests
 	for name, limit := range r.Limits {
@@ -51,8 +51,8 @@ func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	return all
 }
 
-// followLimits changes requests that neither template sets together with their limits. The API server sets such
-// requests to the limits when a Pod is created, but not when a limit changes later.
+// If neither template sets a request, followLimits changes the request together with the limit. The API server sets
+// such requests to the limits when a Pod is created, but not when a limit changes later.
 func followLimits(changed, old, now *corev1.ResourceRequirements) {
 	for name, limit := range changed.Limits {
 		_, was := old.Requests[name]
@@ -190,7 +190,8 @@ func (v *view) unsent() map[string]corev1.ResourceRequirements {
 	return out
 }
 
-// hasResources reports whether have contains the wanted quantities. have may contain further quantities, too.
+// hasResources reports whether have contains the wanted quantities. The quantities in have may be more than the wanted
+// quantities.
 func hasResources(have, want *corev1.ResourceRequirements) bool {
 	return hasQuantities(have.Limits, want.Limits) && hasQuantities(have.Requests, want.Requests)
 }

@@ -19,18 +19,18 @@ import (
 type Target struct {
 	// Revision is recorded in the state annotation. Required.
 	Revision string
-	// Labels are set on the Pod in the same patch, above all the label with which the caller marks the Pod's revision.
-	// Keys.Reserved must contain each label. Start refuses nil; a caller that keeps the revision elsewhere passes an
-	// empty map.
+	// Labels are set on the Pod by the change that Start returns, above all the label with which the caller marks the
+	// Pod's revision. Keys.Reserved must contain each label. Start refuses nil; a caller that keeps the revision
+	// elsewhere passes an empty map.
 	Labels map[string]string
 	// GracePeriod is how long the Pod is out of service before its spec changes, if the update takes the Pod out of
 	// service. The period is rounded up to whole seconds, and counts from the time when the Pod became unready. The
 	// annotation stores the start in whole seconds, so the period may last up to one second longer. Zero means no grace
 	// period. Start refuses negative periods.
 	GracePeriod time.Duration
-	// Unproven are containers whose image was set by the previous update, if the records of the previous update are
-	// lost and nothing shows that the containers run the image (LostImage). The new update is not complete before these
-	// containers are known to run their image.
+	// Unproven names containers whose image was set by the previous update, but not proven to run, because the records
+	// of that update are lost (see LostImage). The new update is not complete before these containers are known to run
+	// their image.
 	Unproven []string
 }
 
@@ -82,18 +82,19 @@ func (u *Updater) problems(t *Target) reason.List {
 // startReason is the reason in the gate's condition during an update, as in OpenKruise.
 const startReason = "StartInPlaceUpdate"
 
-// Start returns the change that begins an update. The change has the labels of the target, closes the readiness gate if
-// the plan requires so, and has either the first batch or, with a grace period, the annotation that keeps the changes
-// until the end of the period. Start sets the gate's condition even if the given Pod has the condition already, because
-// the Pod may come from a stale cache. The caller may merge the change with other changes of the Pod.
+// Start returns the change that begins an update. The change has the labels of the target, and closes the readiness
+// gate if the plan requires so. If there is a grace period, the change has an annotation that stores all further
+// changes until the end of the period; otherwise the change has the first batch. Start sets the gate's condition even
+// if the given Pod has the condition already, because the Pod may come from a stale cache. The caller may merge the
+// change with other changes of the Pod.
 //
 // If the previous update is unfinished, the new update replaces the unfinished update. Start adds changes that the
-// unfinished update has not delivered, unless the new plan sets the same field: the plan starts from the revision in
-// the Pod's label, that is the revision of the unfinished update. If a container runs an image of the unfinished
-// update, the container does not count as updated.
+// unfinished update has not delivered, unless the new plan sets the same field. The new plan lacks such changes,
+// because the plan starts from the revision in the Pod's label, the revision of the unfinished update. If a container
+// runs an image of the unfinished update, the container does not count as updated.
 //
-// The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of
-// plan.Blocking or ContainerEnded.
+// The error carries the code InvalidConfig, InvalidArgument, UnreadableState or UpdateBlocked. An UpdateBlocked error
+// also carries the codes of plan.Blocking, or ContainerEnded.
 func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Time) (podpatch.Change, error) {
 	if err := u.startable(pod, plan, &target, now); err != nil {
 		return podpatch.Change{}, err
@@ -109,7 +110,8 @@ func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Tim
 	return v.start(&t, &target, t.images)
 }
 
-// start begins an update. changed are the images that the containers' specs do not have yet.
+// start begins an update. changed maps the name of each container whose spec does not have the new image yet to the new
+// image.
 func (v *view) start(t *todo, target *Target, changed map[string]string) (podpatch.Change, error) {
 	if why := v.endedIn(changed); len(why) > 0 {
 		return podpatch.Change{}, blocked(v.pod, why)
@@ -205,7 +207,7 @@ func (v *view) closeGate(change *podpatch.Change) {
 	}
 }
 
-// holdBack puts all changes into the grace annotation.
+// holdBack puts all changes into the grace annotation, to be sent at the end of the grace period.
 func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.Change) error {
 	var meta metadataPatch
 	meta.Metadata.Labels, meta.Metadata.Annotations = t.labels, t.annotations
@@ -224,7 +226,7 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 }
 
 // begin returns the state of a new update. If an unfinished update waits for containers that the new update does not
-// change, begin takes over these waits, so the new update is not complete before them.
+// change, begin takes over these waits, so the new update is complete only when these containers are updated too.
 //
 // report names the containers that a node agent must report.
 func (v *view) begin(t *todo, target *Target, report []string) *savedState {
@@ -304,8 +306,9 @@ func (v *view) supersede(images map[string]string, target *Target) map[string][]
 	return out
 }
 
-// learn takes over the known images, adds the images that the changing containers run now, and records which containers
-// get their new env by the restart for an image of the new update or of the previous, unfinished update.
+// learn takes over the known images, and adds the images that the changing containers run now. learn also records which
+// containers get their new env because an image of the new update, or of the previous, unfinished update, restarts the
+// container.
 func (v *view) learn(t *todo, target *Target, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
@@ -355,7 +358,7 @@ type todo struct {
 	resizeRestarts                  bool
 }
 
-// trafficOff is Plan.TrafficOff for all changes of the todo.
+// trafficOff reports whether the update restarts containers, as Plan.TrafficOff does for a plan.
 func (t *todo) trafficOff() bool { return len(t.images) > 0 || len(t.refs) > 0 || t.resizeRestarts }
 
 // putMetadata adds the metadata that no container must be restarted for.
@@ -435,7 +438,8 @@ func labelsOf(r RefMetadata) map[string]string { return r.Labels }
 
 func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
 
-// unmentioned returns the labels or annotations that the newer plan does not set, neither directly nor for a container.
+// unmentioned returns the labels or annotations that the newer plan sets neither for the Pod nor for the env of a
+// container.
 func unmentioned[V any](
 	earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata,
 	kind func(RefMetadata) map[string]string,

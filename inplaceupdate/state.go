@@ -31,7 +31,7 @@ type State struct {
 type Batch struct {
 	// At is the time of the patch, in whole seconds.
 	At time.Time
-	// Containers are their names, sorted.
+	// Containers are the names of the changed containers, sorted.
 	Containers []string
 }
 
@@ -96,10 +96,10 @@ type progress struct {
 	// PreCheckBeforeNext is the condition that must hold before the next batch is sent.
 	PreCheckBeforeNext *preCheck `json:"preCheckBeforeNext,omitempty"`
 	// SupersededImages holds, by container, the images of earlier updates that were incomplete when the present update
-	// started. A container that runs such an image does not prove the present update.
+	// started. If the node reports such an image, the container may not have restarted for the present update.
 	SupersededImages map[string][]string `json:"supersededImages,omitempty"`
-	// BatchResources are the current batch's resources for pods/resize, which is a separate request. If the request was
-	// not sent, Next sends the request again. The field is removed when the update is complete.
+	// BatchResources are the current batch's resources for pods/resize, which is a separate request. If the controller
+	// stopped before this request, Next sends the request. The field is removed when the update is complete.
 	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
 	// EnvByImage names the containers that read their new env when they restart for their new image. If somebody
 	// reverts the image, there may be no restart, and then a node agent must report a restart.
@@ -107,8 +107,8 @@ type progress struct {
 	// EnvSidecars are the sorted names of native sidecars with new env, if a node agent must report their restart.
 	// OpenKruise neither restarts native sidecars for a new env nor waits for such a restart.
 	EnvSidecars []string `json:"envSidecars,omitempty"`
-	// Seen holds, by container, since when the kubelet has let an instance run, if only waiting can prove that the
-	// instance runs the new image.
+	// Seen holds, by container, the instance whose image only waiting can prove, and since when the kubelet has let the
+	// instance run.
 	Seen map[string]sighting `json:"seen,omitempty"`
 	// SeenDigests holds, by container, instances that were reported while the instances could run the new image or a
 	// superseded image whose digest is unknown.
@@ -122,8 +122,8 @@ type progress struct {
 type knownImage struct {
 	// Image is the image's name in the spec.
 	Image string `json:"image"`
-	// ImageID is the digest reported by the node. ContainerID is an instance that was certainly started with the image;
-	// empty if the instance may have been started with another name of the image.
+	// ImageID is the digest reported by the node. ContainerID is the ID of an instance that was certainly started with
+	// the image; empty if the instance may have been started with another name of the image.
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID,omitempty"`
 }
@@ -176,7 +176,7 @@ type metadataPatch struct {
 	} `json:"metadata"`
 }
 
-// next returns the changes of later batches.
+// next returns the changes of the batches after the current batch.
 func (p *progress) next() work {
 	return work{images: p.NextContainerImages, refs: p.NextContainerRefMetadata, resources: p.NextContainerResources}
 }
@@ -186,13 +186,14 @@ func (g *savedGrace) work() work {
 	return work{images: g.ContainerImages, refs: g.ContainerRefMetadata, resources: g.ContainerResources}
 }
 
-// passedImage is an instance of a container as reported by its node.
+// passedImage is an image that an instance of a container ran, as reported by the node.
 type passedImage struct {
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID"`
 }
 
-// annotation returns the value of an annotation of the Pod, or of the annotation's legacy name if the first is missing.
+// annotation returns the value of an annotation of the Pod, or of the annotation's legacy name if the annotation is
+// missing.
 func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
 	if raw, ok = pod.Annotations[key]; ok {
 		return raw, key, true

@@ -47,8 +47,8 @@ type Config struct {
 	// EnvFromMetadata says that if a label or annotation changes, every container and native sidecar that reads the key
 	// through env must be restarted. The container's update completes only after a node agent has reported a restart
 	// with the new value (package runtimemeta). OpenKruise's agent restarts and reports containers but not native
-	// sidecars: an update of such a sidecar waits, with a reason. If false, the metadata is changed and the update
-	// waits for no restart.
+	// sidecars: an update of such a sidecar waits, with a reason. If EnvFromMetadata is false, the update changes the
+	// metadata and waits for no restart.
 	EnvFromMetadata bool
 	// IgnoredEnv names env variables to ignore for EnvFromMetadata. The node agent must be configured to ignore the
 	// same names.
@@ -157,9 +157,8 @@ func (k *Keys) withoutReserved(p *Plan) {
 	maps.DeleteFunc(p.Annotations, func(key string, _ *string) bool { return k.reservesAnnotation(key) })
 }
 
-// ValidateTemplate returns an error for each label, then for each annotation, in a template that is reserved for the
-// operator, sorted. Reserved keys in a template have no effect, so the operator's webhook should refuse such a
-// template.
+// ValidateTemplate returns an error for each reserved label of a template, then for each reserved annotation, each
+// sorted by key. Reserved keys in a template have no effect, so the operator's webhook should refuse such a template.
 func (u *Updater) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List {
 	var list reason.List
 	add := func(kind string, values map[string]string, reserved func(string) bool) {

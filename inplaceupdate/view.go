@@ -21,7 +21,8 @@ type view struct {
 	containers []container
 	// state is the progress of the Pod's update, nil if the Pod was never updated.
 	state *progress
-	// saved is the whole decoded state annotation, nil until a step needs the whole. A non-nil saved contains state.
+	// saved is the whole decoded state annotation, nil until a step needs more than state. If saved is not nil, state
+	// is a part of saved.
 	saved *savedState
 	// grace are the changes that wait for the end of a grace period, nil if there are none.
 	grace *savedGrace
@@ -29,7 +30,8 @@ type view struct {
 	// lost says that the Pod's state annotation is lost, so nobody knows which images its containers run.
 	lost bool
 
-	// These fields are memory for most Pods, allocated together with the view: every event of a Pod makes a view.
+	// These fields are the memory to which the pointers and slices above refer, enough for most Pods: allocating the
+	// fields together with the view saves time, because every event of a Pod makes a view.
 	lean progress
 	room [4]container
 	text [480]byte
@@ -110,8 +112,8 @@ func (v *view) nodeIsCurrent() bool {
 	return seen != 0 && seen >= v.pod.Generation
 }
 
-// change returns an empty change for the Pod. exact adds the resourceVersion, so that the patch fails if the Pod has
-// changed since it was read.
+// change returns an empty change for the Pod. If exact is true, the change has the Pod's resourceVersion, so that the
+// patch fails if the Pod has changed since it was read.
 func (v *view) change(exact bool) podpatch.Change {
 	change := podpatch.Change{UID: v.pod.UID, Annotations: map[string]*string{}}
 	if exact {

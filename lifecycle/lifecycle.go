@@ -27,8 +27,8 @@
 //   - whether the Pod is bound to a node;
 //   - the fields of [Want].
 //
-// A deletion that the owner wants has priority over a deletion that has begun, then follows an update, then the next
-// state by the diagram:
+// The first possible action of this list is taken: a deletion that the owner wants, a deletion that has begun, an
+// update, the next state of the diagram:
 //
 //	state            intent        goes to
 //	any              Delete        PreparingDelete while the deletion hook holds the Pod, then deleted

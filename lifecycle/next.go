@@ -23,7 +23,7 @@ type Want struct {
 	// Intent is what the owner wants to do.
 	Intent Intent
 	// Settled says that the Pod has its intended revision: the update revision, or an older revision kept by a
-	// partition. A Pod with Settled leaves PreparingUpdate. Settled is ignored if the intent is Update.
+	// partition. A Pod for which Settled is set leaves PreparingUpdate. Settled is ignored if the intent is Update.
 	Settled bool
 	// Complete says that the Pod's in-place update, if any, is complete.
 	Complete bool
@@ -33,8 +33,8 @@ type Want struct {
 	KeepUnset bool
 }
 
-// Action is what the owner must do with the Pod besides writing its state. The zero Action means nothing: the Pod is in
-// its final state, changes its state again in the next pass, or waits.
+// Action is what the owner must do with the Pod besides writing its state. The zero Action means that there is nothing
+// to do: the Pod is in its final state, changes its state again in the next pass, or waits.
 type Action uint8
 
 // These are the actions of an owner.
@@ -58,7 +58,7 @@ type Transition struct {
 	// a hook with BeforeOnly, after an update.
 	Rearm bool
 	// Hold is the hook for which the Pod's readiness gate must be held closed; empty if there is none. The caller
-	// chooses a podreadiness.Holder for each hook, and must always use the same.
+	// chooses a podreadiness.Holder for each hook, and must always use the same Holder for a hook.
 	Hold HookName
 	// ReleaseDelete and ReleaseUpdate say that the hook's holder must not hold the gate closed. If the holder does not
 	// hold the gate anyway, nothing is written.
@@ -70,13 +70,13 @@ type awaited uint8
 
 const (
 	nothing awaited = iota
-	// hookReleased waits until the Pod has none of the hook's labels and finalizers, hookComplete until the Pod has all
-	// of them.
+	// hookReleased means that the Pod waits until all of the hook's labels and finalizers are removed. hookComplete
+	// means that the Pod waits until all of them are added.
 	hookReleased
 	hookComplete
-	// scheduled waits until the Pod is bound to a node.
+	// scheduled means that the Pod waits for its binding to a node.
 	scheduled
-	// updateComplete waits until the in-place update is complete.
+	// updateComplete means that the Pod waits for the completion of its in-place update.
 	updateComplete
 )
 

@@ -16,7 +16,7 @@ import (
 // a term with such a requirement.
 const InvalidNodeTerm reason.Code = "InvalidNodeTerm"
 
-// Fields of a term that hold its requirements.
+// expressions and fields are the names of the fields in which a term has its requirements.
 const expressions, fields = "matchExpressions", "matchFields"
 
 const requiredPath = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
@@ -24,8 +24,8 @@ const requiredPath = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnored
 // affinity is a required node affinity: a Node must match at least one of the terms.
 type affinity struct{ terms []term }
 
-// term is a term of the affinity. A Node must meet all its requirements. A term that cannot be compiled holds the
-// reasons.
+// term is a compiled nodeSelectorTerm of the required node affinity. A Node must meet all its requirements. A term that
+// cannot be compiled holds the reasons.
 type term struct {
 	labels  []requirement
 	fields  []fieldRequirement
@@ -56,7 +56,7 @@ func (r *requirement) text() string {
 // fieldRequirement is a requirement about a field of the Node. The only such field is the name.
 type fieldRequirement struct {
 	key, value string
-	differs    bool // the field must have another value
+	differs    bool // the field must have a different value
 	place
 }
 

@@ -12,12 +12,12 @@
 //   - If the template names a Node, no other Node fits.
 //   - The Node's labels must match spec.nodeSelector and a term of the required node affinity.
 //   - The Pod must tolerate the Node's taints of effect NoSchedule and NoExecute. If the Pod lacks a toleration for a
-//     taint of effect NoSchedule, no Pod is created on the Node, but a Pod that runs there stays.
+//     taint of effect NoSchedule, no Pod is created on the Node, but a Pod that already runs on the Node stays.
 //
 // A cordoned Node counts as tainted with node.kubernetes.io/unschedulable, even before the Node controller adds the
 // taint. Fits ignores resources, ports and the affinity to other Pods, which the scheduler and the kubelet check. A job
 // that is complete when its Pod has run on each Node must leave out Nodes that are too small for the Pod even if
-// nothing else runs there: see [SizeOf].
+// nothing else runs on the Node: see [SizeOf].
 //
 // Pass the tolerations that the controller adds to its Pods to New, so Fits judges the Pod as created, and bind a new
 // Pod to its Node with [Requirements.Place]. [DaemonSetTolerations] are the tolerations that Kubernetes adds to Pods of

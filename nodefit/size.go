@@ -46,9 +46,9 @@ func SizeOf(spec *corev1.PodSpec) Size {
 	return s
 }
 
-// Fits returns a reason for each resource of which the Node has too little even if no other Pod runs there. The list is
-// empty if the Pod would fit after other Pods have left the Node. Fits ignores the Pods on the Node: the scheduler
-// checks the free resources.
+// Fits returns a reason for each resource of which the Node has too little even if no other Pod runs on the Node. The
+// list is empty if the Pod would fit after other Pods have left the Node. Fits ignores the Pods on the Node: the
+// scheduler checks the free resources.
 func (s Size) Fits(node *corev1.Node) (problems reason.List) {
 	for _, r := range s.requests {
 		has := node.Status.Allocatable[r.name]

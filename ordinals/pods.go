@@ -19,7 +19,7 @@ func OfPod(owner string, pod *corev1.Pod) (int, bool) {
 
 // SortPods sorts the owner's Pods by ordinal, the lowest first. Pods whose names have no ordinal of the owner come
 // last, in their previous order. SortPods reorders the slice in place, and parses each name once. SortPods takes O(n
-// log n).
+// log n) time.
 func SortPods(owner string, pods []*corev1.Pod) {
 	type numbered struct {
 		ordinal int64 // 64 bits because an int may be too small for Max+1

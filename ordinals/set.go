@@ -160,7 +160,7 @@ func (s Set) Index(ordinal int) (int, bool) {
 	return s.index(s.from(ordinal), ordinal)
 }
 
-// index is Index for a known i, the index of the first span that does not end below the ordinal.
+// index returns the result of Index, given i, the index of the first span that does not end below the ordinal.
 func (s Set) index(i, ordinal int) (int, bool) {
 	if i == len(s.spans) {
 		return s.Len(), false
@@ -244,7 +244,7 @@ func (s Set) String() string {
 // from returns the index of the first span that does not end below the ordinal.
 func (s Set) from(ordinal int) int { return s.within(0, len(s.spans), ordinal) }
 
-// within is from for a result known to be between low and high.
+// within searches like from, but only between low and high.
 func (s Set) within(low, high, ordinal int) int {
 	for low < high { // a loop is faster than sort.Search, which would call a function for each step
 		if middle := (low + high) / 2; s.spans[middle].last >= ordinal {

@@ -45,10 +45,10 @@ type Options struct {
 	// Claims says that owners, or their Pods with ordinals, have PersistentVolumeClaims: Cache.Claims then caches the
 	// claims.
 	Claims bool
-	// Nodes says that the controller creates Pods for Nodes: an owner's reconcile then waits until the cache of Nodes
-	// is new enough. If the manager's cache is restricted to a namespace, Nodes must not be restricted, because Nodes
-	// have no namespace. Set ControllerOptions.Watch to a source that enqueues owners on changes of Nodes, such as
-	// WatchNodes.
+	// Nodes says that the controller creates Pods for Nodes: after a change of leader, an owner's reconcile then also
+	// waits until the cache of Nodes is up to date. If the manager's cache is restricted to a namespace, Nodes must not
+	// be restricted, because Nodes have no namespace. Set ControllerOptions.Watch to a source that enqueues owners on
+	// changes of Nodes, such as WatchNodes.
 	Nodes bool
 	// Owned are caches of objects, such as ConfigMaps, that owners write and decide on in place of Pods and revisions.
 	// If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions, and only changes
@@ -60,14 +60,14 @@ type Options struct {
 	// such objects.
 	Beside []trackedclient.Source
 	// Members returns the names of the owners to which a Pod belongs. Members is for owners that look after Pods
-	// controlled by somebody else, for example because the owner has put something into the Pod. The result must depend on
-	// nothing but the Pod. With Members, a View has the member Pods, whoever controls them, and the Pods enqueue the
-	// owner. If owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's
-	// controller.
+	// controlled by somebody else, for example because the owner has put something into the Pod. The result must depend
+	// on nothing but the Pod. If Members is set, a View has the Pods for which Members names the owner, whoever
+	// controls these Pods, and their events enqueue the owner. If owners have a namespace, a View has only Pods of the
+	// owner's namespace. If Members is nil, a Pod belongs to its controller.
 	Members func(*corev1.Pod) []string
 	// RevisionNamespace is the namespace in which revisions of cluster-scoped owners are stored. Objects of other
 	// namespaces with an owner reference to such an owner are ignored: anybody with write access to a namespace can
-	// write owner references there. If RevisionNamespace is empty, cluster-scoped owners have no revisions.
+	// write owner references in this namespace. If RevisionNamespace is empty, cluster-scoped owners have no revisions.
 	RevisionNamespace string
 	// Namespace is the namespace to which the manager's cache is restricted; empty means all namespaces.
 	Namespace string
@@ -83,7 +83,7 @@ type Options struct {
 	NoBarrier bool
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Observer is notified of waits for own writes; nil for none.
+	// Observer is notified of waits for the controller's own writes; nil for none.
 	Observer expectations.Observer
 }
 
@@ -258,11 +258,11 @@ type View[O client.Object] struct {
 // Object returns the owner, for packages that do not know the owner's type.
 func (v *View[O]) Object() client.Object { return v.Owner }
 
-// Time returns Now.
+// Time returns the field Now.
 func (v *View[O]) Time() time.Time { return v.Now }
 
 // InDoubt reports whether a write of the pass got no response. Only the next Observe finds out whether the write
-// happened: finish the work on other objects, but begin no next phase.
+// happened: finish the current kind of action on other objects, but begin no other kind of action.
 func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
 // For returns a client for writes to a Pod of the owner: both the next Observe and the next ObservePod wait for these
@@ -290,7 +290,8 @@ func (v *View[O]) WakeAfter(d time.Duration) {
 
 // Observe begins a reconcile of an owner, and returns the owner's View. If the view is nil, return the result and the
 // error from the reconciler: the owner was deleted, or the cache does not show all writes for the owner. Observe also
-// returns an owner with a deletionTimestamp. The error comes from a read after an unanswered write.
+// returns an owner with a deletionTimestamp. Observe returns an error if an earlier write got no response, and reading
+// the object from the API server fails.
 func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctrl.Result, error) {
 	cached, ok := c.Owners.Get(req.Namespace, req.Name)
 	if !ok {
@@ -407,8 +408,8 @@ func (c *Cache[O]) RevisionsOf(owner O) []*appsv1.ControllerRevision {
 }
 
 // IsNewest reports whether a Pod of a view is still the cache's newest version of the Pod, and the cache shows all
-// writes to the Pod. Ask before changing fields that the Pods' own loop also changes: a decision on an older version
-// would undo the loop's change.
+// writes to the Pod. Call IsNewest before changing fields that the controller of single Pods also changes: a decision
+// on an older version would undo the change.
 func (c *Cache[O]) IsNewest(ctx context.Context, pod *corev1.Pod) bool {
 	pending, err := c.clients.Check(ctx, pod)
 	newest, _ := c.Pods.Get(pod.Namespace, pod.Name)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// RetryConflicts returns a reconciler that retries after a conflict with back-off, without reporting an error: somebody
+// RetryConflicts returns a reconciler that retries with back-off after a conflict, without reporting an error: somebody
 // else has written the object, and the next pass decides on the new state. Conflicts are logged at V(1). AddController
 // and AddPodController call RetryConflicts themselves.
 func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {

@@ -23,8 +23,8 @@ import (
 // thousands of owners does not keep the other namespaces waiting (package fairqueue).
 type ControllerOptions struct {
 	// Workers is the number of objects of a namespace reconciled at the same time; 0 means 1. All other namespaces
-	// together have as many workers again, and at least eight, so slow webhooks in some namespaces do not delay other
-	// namespaces.
+	// together have the same number of workers, but at least eight, so slow webhooks in some namespaces do not delay
+	// other namespaces.
 	Workers int
 	// RateLimiter says when a failed request is retried. If nil, each namespace has a limiter of controller-runtime's
 	// default kind.
@@ -60,9 +60,9 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 
 // AddController adds the controller of the owners to the manager. Changes of an owner's spec, labels and annotations
 // enqueue the owner, but changes of its status do not. Events of its Pods and claims, of the claims of its numbered
-// Pods by their names (pvc.Numbered), and calls of Wake also enqueue the owner. For an owner with 250 Pods or more,
-// passes begin at least 50 us per Pod apart: 0.5 s for 10,000 Pods. Events that arrive in between lead to a single
-// pass.
+// Pods (recognised by name, pvc.Numbered), and calls of Wake also enqueue the owner. For an owner with 250 Pods or
+// more, passes begin at least 50 us per Pod apart: 0.5 s for 10,000 Pods. Events that arrive in between lead to a
+// single pass.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
@@ -123,14 +123,14 @@ func (c *Cache[O]) AddPodController(
 }
 
 // forgetful drops what a reconcile has recorded about an object that was deleted during the reconcile: the deletion's
-// event came before, and no other event follows.
+// event came before the record, and no other event follows.
 type forgetful[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler
 	of    func(ctrl.Request) (client.Object, bool)
 }
 
-// Reconcile calls the wrapped reconciler.
+// Reconcile calls the wrapped reconciler, and then drops the records if the object was deleted.
 func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object, ok := f.of(req)
 	result, err := f.inner.Reconcile(ctx, req)

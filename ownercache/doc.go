@@ -23,13 +23,13 @@
 //
 // A [Sharer] makes the Pods of an owner share equal strings, maps and slices in memory.
 //
-// If owners run a Pod on each Node, set Options.Nodes, so that reconciles also wait for the cache of Nodes, and
-// [WatchNodes] to enqueue owners on changes of Nodes. [WatchOrphans] enqueues owners for Pods without a controller, for
+// If owners run a Pod on each Node, set Options.Nodes: an owner's reconcile then also waits for the cache of Nodes.
+// [WatchNodes] enqueues owners on changes of Nodes. [WatchOrphans] enqueues owners for Pods without a controller, for
 // adoption.
 //
 // Owners of objects other than Pods and revisions list these objects in Options.Owned.
 //
 // RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, on PersistentVolumeClaims if owners
-// have claims, and on Nodes if Options.Nodes is set; get on all kinds that the controller writes, for unanswered
-// writes.
+// have claims, and on Nodes if Options.Nodes is set; get on all kinds that the controller writes, to find out whether
+// writes without a response happened.
 package ownercache

@@ -44,8 +44,8 @@ func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// specEvents lets only those changes of an owner pass that need a reconcile. Changes of the status are left out:
-// otherwise each report of a failure would enqueue the owner again in spite of the back-off.
+// specEvents selects the changes of an owner that need a reconcile. Changes of the status are left out: otherwise each
+// report of a failure would enqueue the owner again in spite of the back-off.
 func specEvents() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -64,7 +64,7 @@ func isNewSpec(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 && before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// owned lets events of Pods controlled by an owner of the kind pass, except deletions.
+// owned selects the events of Pods controlled by an owner of the kind, except deletions.
 func (c *Cache[O]) owned() predicate.Predicate {
 	events := predicate.NewPredicateFuncs(func(obj client.Object) bool { return c.isOwned(obj) })
 	events.DeleteFunc = func(event.DeleteEvent) bool { return false }

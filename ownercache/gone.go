@@ -42,7 +42,8 @@ func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
 // watchGone adds the event handlers that call the functions registered by OnGone and OnReplaced.
 func (c *Cache[O]) watchGone() error {
 	if _, err := c.Owners.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: c.dropReplaced, DeleteFunc: c.drop, // methods because of a compiler bug: see wakeNamesake
+		// These are methods because of a compiler bug: see wakeNamesake.
+		UpdateFunc: c.dropReplaced, DeleteFunc: c.drop,
 	}); err != nil {
 		return fmt.Errorf("ownercache: watching %s: %w", c.kind.Kind, err)
 	}

@@ -48,7 +48,7 @@ func NewIndex[T client.Object](ctx context.Context, informers cache.Informers, o
 	return IndexOf[T](shared)
 }
 
-// IndexOf is NewIndex for an informer made by the caller, without controller-runtime's cache.
+// IndexOf is like NewIndex, for an informer made by the caller, without controller-runtime's cache.
 func IndexOf[T client.Object](informer toolscache.SharedIndexInformer) (*Index[T], error) {
 	if _, ok := informer.GetIndexer().GetIndexers()[indexName]; !ok {
 		if err := informer.AddIndexers(toolscache.Indexers{indexName: controllerUID, uidIndexName: ownUID}); err != nil {
@@ -122,8 +122,8 @@ func (x *Index[T]) Add(name string, keys func(T) []string) error {
 	return nil
 }
 
-// Ensure is Add for an index that several parts of a manager share: if the index exists, Ensure does nothing. Only a
-// single package should use the name, always with the same keys.
+// Ensure is like Add, for an index that several parts of a manager share: if the index exists, Ensure does nothing.
+// Only a single package should use the name, always with the same keys.
 func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
 	if _, ok := x.indexer().GetIndexers()[name]; ok {
 		return nil

@@ -61,7 +61,7 @@ func (c *Cache[O]) podEvents() handler.EventHandler {
 }
 
 // onEvents calls wake for each event; before is nil for a created object, after is nil for a deleted object. onEvents
-// is a separate function because it is not generic: see wakeNamesake.
+// is a separate function, and not generic, because of the compiler bug described at wakeNamesake.
 func onEvents(wake func(q queue, before, after client.Object)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },

@@ -14,8 +14,8 @@ import (
 )
 
 // AddPodLoop adds a controller to a manager for all Pods that wanted accepts, whoever owns the Pods. Events of a wanted
-// Pod enqueue the loop, and so does the event when the Pod is no longer wanted or is deleted, so that the loop can
-// forget the Pod.
+// Pod enqueue the Pod. When wanted no longer accepts the Pod, or the Pod is deleted, the Pod is enqueued a last time,
+// so that the loop can drop its records of the Pod.
 func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o ControllerOptions) error {
 	if r == nil || wanted == nil {
 		return fmt.Errorf("ownercache: controller %s needs a reconciler, and to know the wanted Pods", name)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Share makes a Pod use the equal strings, maps and slices of another Pod. Thousands of Pods made from the same
-// template then take less memory and are compared faster, because comparing strings at the same address reads no bytes.
-// Share does not change the Pod's content. Nobody else may use the Pod yet, and neither Pod may be modified afterwards,
-// as is the rule for objects of a cache. Call Share only once for a Pod.
+// Share replaces strings, maps and slices of pod by equal values of like, so that both Pods use the same memory.
+// Thousands of Pods made from the same template then take less memory and are compared faster, because comparing
+// strings at the same address reads no bytes. Share does not change the Pod's content. Nobody else may use the Pod yet,
+// and neither Pod may be modified afterwards, as is the rule for objects of a cache. Call Share only once for a Pod.
 func Share(pod, like *corev1.Pod) {
 	shareEntries(pod.Labels, like.Labels)
 	shareEntries(pod.Annotations, like.Annotations)
@@ -114,7 +114,8 @@ func share[T any](value *T, like T) {
 const (
 	// maxModels limits the number of owners remembered by a Sharer.
 	maxModels = 10_000
-	// maxUID is longer than any real UID. Anybody may write owner references with any text as UID.
+	// maxUID is the length of the longest UID that a Sharer remembers; real UIDs are shorter. Without this limit, owner
+	// references with long texts as UID, which anybody may write, would fill the memory.
 	maxUID = 64
 )
 

@@ -18,15 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteStatus replaces the owner's status if status differs from the status in the cache, or from the status that the
-// view has written before; later changes to View.Owner do not matter. Calls must not overlap. status is a value of the
-// type of the owner's field Status. If the owner was deleted or replaced, WriteStatus writes nothing and returns no
-// error. WriteStatus returns the newest known resourceVersion of the owner that still has the observed spec. The
-// version of a newer spec must not become a precondition, because a write decided on the observed spec would then undo
-// the newer spec.
+// WriteStatus replaces the owner's status if status differs from the last known status: the status that the view has
+// written before or, if there is none, the status in the cache. Later changes to View.Owner do not matter. Calls must
+// not overlap. status is a value of the type of the owner's field Status. If the owner was deleted or replaced,
+// WriteStatus writes nothing and returns no error. WriteStatus returns the newest known resourceVersion of the owner
+// that still has the observed spec. The version of a newer spec must not become a precondition, because a write decided
+// on the observed spec would then undo the newer spec.
 //
-// Use WriteStatus only for a status that nobody else writes. It would overwrite what others, such as webhooks that
-// spend from a budget, have written: see WriteSharedStatus.
+// Use WriteStatus only for a status that nobody else writes. It would overwrite what other writers, such as webhooks
+// that spend from a budget, have written: see WriteSharedStatus.
 //
 // The write is a JSON patch with a test of the UID. A merge patch would not do: the API server ignores the UID in a
 // patch of a custom resource's status, so another object of the same name would get the status.
@@ -45,9 +45,9 @@ func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, 
 // status enqueues no owner.
 const sharedRetry = 100 * time.Millisecond
 
-// WriteSharedStatus is WriteStatus for a status with several writers, such as a status with a disruption.Ledger: the
-// status is written only if nobody has written the owner since the view was made. Otherwise written is false, and the
-// owner is requeued soon. written is also true if the status is unchanged, or if the owner was deleted or replaced.
+// WriteSharedStatus is like WriteStatus, for a status with several writers, such as a status with a disruption.Ledger:
+// the status is written only if nobody has written the owner since the view was made. Otherwise written is false, and
+// the owner is requeued soon. written is also true if the status is unchanged, or if the owner was deleted or replaced.
 func (v *View[O]) WriteSharedStatus(ctx context.Context, status any) (written bool, err error) {
 	// If the resourceVersion has changed, the API server answers with a conflict.
 	version := cmp.Or(v.version, v.Owner.GetResourceVersion())

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Orders say which Pods are deleted or updated first. With the zero value, only the order of package podorder counts.
+// Orders say which Pods are deleted or updated first. The zero value means the default order of package podorder.
 type Orders struct {
 	// Priority and Scatter refine the order of updates. The zero values do not affect the order.
 	Priority podorder.Priority
@@ -22,15 +22,15 @@ type Orders struct {
 	Constraints []corev1.TopologySpreadConstraint
 	NodeLabels  func(node string) (labels map[string]string, ok bool)
 	// Busy reports whether a Pod must not be updated now, because a different update of the Pod is about to start. Nil
-	// for none.
+	// means that no Pod is busy.
 	Busy func(*corev1.Pod) bool
 	// Rest returns how long a Pod must still wait because an attempt was refused or because the Pod's state cannot be
-	// read. Pods that must wait are updated last, so that they do not use up the budget of other Pods. Nil for none.
-	// See executor.Executor.Rest.
+	// read. Pods that must wait are updated last, so that they do not use up the budget of other Pods. Nil means that
+	// no Pod must wait. See executor.Executor.Rest.
 	Rest func(*Pod) time.Duration
 }
 
-// Choice names the Pods for the actions of a step. Process each list in its order.
+// Choice names the Pods on which the actions of a rollout.Step are taken. Process each list in its order.
 type Choice struct {
 	// Leaving are Pods that wait until their hook releases them for deletion. Call executor.Turn.Delete for these Pods
 	// first: the call deletes a Pod whose hook has released the Pod. Leaving is empty if owners have no hooks.
@@ -38,10 +38,10 @@ type Choice struct {
 	// Delete are the Pods to delete now, within the budget: Pods whose deletion a user has requested or, if there are
 	// neither such Pods nor Leaving Pods, surplus Pods.
 	Delete []*corev1.Pod
-	// Settle are the Pods that a hook holds before an update that is no longer wanted.
+	// Settle are the Pods that wait for their hook before an update, although the update is no longer wanted.
 	Settle []*corev1.Pod
-	// Update lists the Pods to bring to the new revision or, if Back is set, to the revision before. The number of Pods
-	// stays within the budget.
+	// Update lists the Pods to bring to the new revision or, if Back is set, to the earlier revision. The number of
+	// Pods stays within the budget.
 	Update []*corev1.Pod
 	// Back says that Update takes Pods back to the earlier revision.
 	Back bool
@@ -49,8 +49,8 @@ type Choice struct {
 
 // ChooseDeletions returns the Pods to delete in a step, as Leaving and Delete of the choice. Among the surplus Pods,
 // Pods of the old revision come first, up to Step.DeleteOld, whether available or not: if a user scales in during a
-// rollout, the deletions hit Pods that the rollout would have replaced. Within a revision, unready Pods and young Pods
-// come first, see podorder.Deletion.
+// rollout, Pods are deleted that the rollout would have replaced. Within a revision, unready Pods and young Pods come
+// first, see podorder.Deletion.
 func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	c.Leaving = s.Select(func(p *Pod) bool { return p.Leaving })
 	order := podorder.Deletion{
@@ -74,9 +74,10 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	return c
 }
 
-// ChooseUpdates returns the Pods to update in a step, as Settle, Update and Back of the choice. Prepared Pods,
-// unavailable Pods, and Pods that have waited longest come first, see podorder. ChooseUpdates settles a Pod in
-// PreparingUpdate if the Pod has its wanted revision, or if a partition keeps the Pod at its revision.
+// ChooseUpdates returns the Pods to update in a step, as Settle, Update and Back of the choice. Pods in
+// PreparingUpdate, unavailable Pods, and Pods that have waited longest come first, see podorder. ChooseUpdates puts a
+// Pod in PreparingUpdate into Settle if the Pod has its wanted revision, or if a partition keeps the Pod at its
+// revision.
 func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	c.Back = step.Back
 	preparing := func(p *Pod) bool { return p.State == lifecycle.PreparingUpdate }
@@ -94,7 +95,7 @@ func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	return c
 }
 
-// updateOrder returns, in order, the Pods that may be updated, or taken back.
+// updateOrder returns, in order, the Pods that may be updated or, if back is true, taken back to the earlier revision.
 func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	waiting := s.Select(func(p *Pod) bool {
 		return p.Updated == back && !p.Leaving && !p.Specified && (o.Busy == nil || !o.Busy(p.Pod))
@@ -116,9 +117,9 @@ func (s *Set) Order(priority podorder.Priority, scatter podorder.Scatter) []*cor
 	return pods
 }
 
-// ChooseCancellations returns the Pods to take back from waiting for their hook before a deletion, because the workload
-// was scaled up again, or because their revision lacks Pods again. Pods with a deletion requested by users, by label or
-// in Want.Delete, are excluded, and so are Unreadable Pods: nobody would bring such a Pod back into service.
+// ChooseCancellations returns the Pods that wait for their hook before a deletion, but are wanted again: the workload
+// was scaled up, or their revision has too few Pods. Pods with a deletion requested by users, by label or in
+// Want.Delete, are excluded, and so are Unreadable Pods: nobody would bring such a Pod back into service.
 func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*corev1.Pod {
 	staying, leaving := 0, false
 	for i := range s.Active {

@@ -9,16 +9,16 @@
 //     or by deletion.
 //   - [Control.Delete] deletes a Pod, or marks the Pod to wait for its hook first. [Control.Cancel] cancels such a
 //     deletion.
-//   - [Control.Settle] returns a Pod to normal that waits for an update no longer wanted.
+//   - [Control.Settle] cancels an update that is no longer wanted, if the Pod still waits for its hook.
 //   - [Control.Next] takes the actions that need no budget: the end of a grace period, the next batch of containers,
 //     opening the readiness gate again, and changes of the lifecycle state.
 //
-// Update, Delete, Cancel and Settle are for the owner's pass, which has a budget. Next is for the controller's second
-// loop, over single Pods. This loop never waits for the owner, so many concurrent updates do not prolong a Pod's time
-// out of service.
+// Update, Delete, Cancel and Settle are for the reconcile of the owner, which has a budget. Next is for the
+// controller's second loop, which reconciles single Pods. This loop never waits for the owner, so many concurrent
+// updates do not prolong a Pod's time out of service.
 //
-// [Control.Read] derives from a Pod the facts that the owner's decision needs. A [Reader] does so for all Pods of an
-// owner, and reads a Pod again only if the Pod has changed.
+// [Control.Read] derives from a Pod the facts that the owner's decision needs. A [Reader] derives the facts for all
+// Pods of an owner, and reads a Pod again only if the Pod has changed.
 //
 // All functions are pure and safe for concurrent use, and never modify Pods. Package podcontrol/executor carries out
 // the steps.

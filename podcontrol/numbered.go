@@ -35,7 +35,7 @@ type NumberedOptions struct {
 	// StartTime is how long a Pod may take to become ready, after its creation or the begin of its in-place update,
 	// before the Pod counts as broken. A Pod that has been ready for less than Want.MinReady also counts as starting.
 	StartTime time.Duration
-	// Rest is used as in Orders; nil for none.
+	// Rest returns how long a Pod must still wait, as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
 	// Ended returns how long an ended Pod must still be kept, so that Pods that end quickly are not recreated in a fast
 	// loop; nil for none. executor.Turn.Numbered sets Ended.
@@ -44,7 +44,7 @@ type NumberedOptions struct {
 
 // Numbered describes the Pods by their ordinals. owner is the name of the owner, and now the time at which the Set was
 // read. A Pod that the selector does not match counts as terminating: the Pod occupies its ordinal, and only somebody
-// else can delete the Pod. O(n).
+// else can delete the Pod. Numbered takes O(n) time.
 func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered {
 	n := &Numbered{byOrdinal: make(map[int]*corev1.Pod, len(s.Active)+len(s.Inactive))}
 	for i := range s.Active {
@@ -104,11 +104,11 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 	return rest(p)
 }
 
-// maxWhy is the number of bytes of a Pod's own message that are repeated.
+// maxWhy limits the bytes of a Pod's own message that Explain repeats.
 const maxWhy = 300
 
-// Explain returns the reasons why a step is not larger. To OrderedWait, Explain adds the Pod that the step waits for,
-// and why this Pod is not ready.
+// Explain returns the reasons why a step is not larger. To the reason OrderedWait, Explain adds the Pod that the step
+// waits for, and why this Pod is not ready.
 func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {
@@ -155,7 +155,8 @@ func (n *Numbered) Sort(order podorder.Update) {
 	}
 }
 
-// Order returns the Pods in update order: from the highest ordinal down or, if sorted, as sorted.
+// Order returns the Pods in update order: in the order made by Sort if sorted is true, otherwise from the highest
+// ordinal down.
 func (n *Numbered) Order(sorted bool) []*corev1.Pod {
 	list := make([]int, len(n.Pods))
 	for i := range n.Pods {
@@ -167,8 +168,8 @@ func (n *Numbered) Order(sorted bool) []*corev1.Pod {
 	return n.Of(list)
 }
 
-// IsComplete reports whether every wanted ordinal has an available Pod at the update revision without any begun action.
-// Then the update revision becomes the current revision.
+// IsComplete reports whether every wanted ordinal has an available Pod at the update revision, and no deletion or
+// update of these Pods has begun. If so, the update revision becomes the current revision.
 func (n *Numbered) IsComplete(wanted ordinals.Set) bool {
 	if wanted.IsZero() {
 		return false // wanted was never computed

@@ -26,7 +26,7 @@ type PerNode struct {
 
 // PerNodeOptions say how Pods are described.
 type PerNodeOptions struct {
-	// Rest is used as in Orders; nil for none.
+	// Rest returns how long a Pod must still wait, as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
 	// Ended returns how long an ended Pod must still be kept, so that Pods that end quickly are not recreated in a fast
 	// loop; nil for none. executor.Turn.PerNode sets Ended.
@@ -34,9 +34,9 @@ type PerNodeOptions struct {
 }
 
 // PerNode describes the Pods by their Nodes. A Pod that the selector does not match counts as terminating: the Pod
-// occupies its Node, and only somebody else can delete the Pod. Pods that have ended and are terminating are left out:
-// even if a finalizer keeps such a Pod, nothing of the Pod runs on the Node. Kubernetes does the same
-// (getNodesToDaemonPods in pkg/controller/daemon/daemon_controller.go). O(n).
+// occupies its Node, and only somebody else can delete the Pod. Pods that have ended and are also being deleted are
+// left out: even if a finalizer keeps such a Pod, nothing of the Pod runs on the Node. Kubernetes does the same
+// (getNodesToDaemonPods in pkg/controller/daemon/daemon_controller.go). PerNode takes O(n) time.
 func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 	all := len(s.Active) + len(s.Inactive) + len(s.NotSelected)
 	n := &PerNode{Pods: make([]pernode.Pod, 0, all), objects: make([]*corev1.Pod, 0, all)}

@@ -49,11 +49,11 @@ type Config struct {
 	// CountUnscheduled lets new Pods be Normal before they are bound to a node. Pods are created as Normal, unless a
 	// preNormal hook waits for a label or finalizer that their template lacks.
 	CountUnscheduled bool
-	// OnlyPreDelete writes no lifecycle state on Pods, except on Pods that wait for their hook before a deletion: for
-	// owners that have no other hook.
+	// If OnlyPreDelete is set, no lifecycle state is written on Pods, except on Pods that wait for their hook before a
+	// deletion. Set OnlyPreDelete if owners have no other hook.
 	OnlyPreDelete bool
-	// NeedsGate recreates Pods that lack InPlace's gate in place of updating them in place: otherwise nothing would
-	// take such a Pod out of service first, or show the end of its update.
+	// NeedsGate recreates Pods that lack InPlace's gate instead of updating these Pods in place: otherwise nothing
+	// would take such a Pod out of service first, or show the end of its update.
 	NeedsGate bool
 	// GateWhereUpdated gives new Pods InPlace's gate only if the rules update Pods in place, so that other Pods need no
 	// write to open the gate. A Pod without the gate stays in service during an in-place update. A template may list
@@ -151,8 +151,8 @@ type Rules struct {
 	GracePeriod time.Duration
 }
 
-// RevisionLabels returns the labels that mark a Pod's revision, also for inplaceupdate.Target. If name is empty, there
-// are none.
+// RevisionLabels returns the labels that mark a Pod's revision, to be set on Pods and in inplaceupdate.Target. If name
+// is empty, RevisionLabels returns no labels.
 func (c *Control) RevisionLabels(name string) map[string]string {
 	if name == "" {
 		return map[string]string{}
@@ -170,7 +170,7 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 
 // NewPod returns a Pod of a revision for its owner, from the revision's template. The Pod has the readiness gates, the
 // revision labels, the first lifecycle state, and the labels and finalizers of hooks, see lifecycle.Machine.Stamp.
-// Labels and annotations that only the controller may write are removed from the template's. An empty revisionName
+// NewPod leaves out the template's labels and annotations that only the controller may write. An empty revisionName
 // means that Pods have no revisions. The caller must set Name or GenerateName. NewPod does not modify the template.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,

@@ -86,8 +86,8 @@ type Want struct {
 	Delete []string
 	// Selector is the owner's selector. If nil, all of the owner's Pods are selected.
 	Selector labels.Selector
-	// Away reports active Pods about to leave service for a cause outside of the Pod, such as a restart of containers.
-	// Such a Pod does not count as available, whether ready or not. Nil for none.
+	// Away reports whether an active Pod is about to become unavailable for a cause outside of the Pod, such as a
+	// restart of containers. Such a Pod does not count as available, whether ready or not. Nil for none.
 	Away func(*corev1.Pod) bool
 }
 
@@ -114,7 +114,7 @@ type Set struct {
 	byName map[string]*Pod
 }
 
-// Of returns the facts about an active Pod, or nil if the Pod is not active. Safe for concurrent use.
+// Of returns the facts about an active Pod, or nil if the Pod is not active. Of is safe for concurrent use.
 func (s *Set) Of(pod *corev1.Pod) *Pod {
 	s.index.Do(func() { // most passes need no index, so the index is made only when needed
 		s.byName = make(map[string]*Pod, len(s.Active))
@@ -134,8 +134,8 @@ func (s *Set) Names(yield func(name string) bool) {
 	}
 }
 
-// Counts counts the active Pods for package rollout. preparingIsUpdated counts Pods that wait for their hook before an
-// update as updated.
+// Counts counts the active Pods for package rollout. If preparingIsUpdated is true, Pods that wait for their hook
+// before an update count as updated.
 func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 	var c rollout.Counts
 	for i := range s.Active {
@@ -236,7 +236,7 @@ func NewReader(control *Control) *Reader {
 	return &Reader{control: control, owners: map[types.UID]*known{}}
 }
 
-// Read reads the Pods of an owner. O(n), two allocations for the slices.
+// Read reads the Pods of an owner. Read takes O(n) time, with two allocations for the slices.
 func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.Time) *Set {
 	s := &Set{Active: make([]Pod, 0, len(pods))}
 	k := r.known(owner, len(pods))
@@ -277,7 +277,7 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 	return p
 }
 
-// selectBy forgets all reads if the selector has changed.
+// selectBy drops all remembered Facts if the selector has changed.
 func (k *known) selectBy(selector labels.Selector, pods int) {
 	now := basis{all: true}
 	if selector != nil {

@@ -184,13 +184,13 @@ func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
 
-// settleTime is how long a new Pod's gates stay closed, at most, until its containers are ready. Opening the gates when
-// the containers become ready avoids conflicts with the kubelet, which writes the status until then.
+// settleTime is the longest time for which a new Pod's gates stay closed while its containers are not ready. Opening
+// the gates when the containers become ready avoids conflicts with the kubelet, which writes the status until then.
 const settleTime = 10 * time.Second
 
 // Next takes the actions that need no budget. Its changes carry the Pod's resourceVersion: a conflict means that the
 // Pod has changed, and the event of the change will enqueue the Pod again. The errors are the same as Update's. Next
-// treats a Pod without a recorded state as a Pod that was never updated: ask Lost first.
+// treats a Pod without a recorded state as a Pod that was never updated: call Lost first.
 func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	next, err := c.config.InPlace.Next(pod, now)
 	if err != nil {
@@ -222,7 +222,7 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 	return step, nil
 }
 
-// HeldBy lists the labels and finalizers of hooks for which a Pod waits in its state.
+// HeldBy lists the labels and finalizers of hooks for which a Pod waits in its present lifecycle state.
 func (c *Control) HeldBy(pod *corev1.Pod, rules Rules) reason.List {
 	why := c.next(pod, rules, lifecycle.Want{Complete: true, AnyNode: true}).Why
 	return slices.DeleteFunc(why, func(r reason.Reason) bool { return r.Code != lifecycle.HookHolds && r.Code != lifecycle.HookMissing })
@@ -235,13 +235,13 @@ func (c *Control) Lost(pod *corev1.Pod) error {
 	if errors.Is(err, inplaceupdate.StateLost) {
 		return err
 	}
-	return nil // Next returns errors with other codes
+	return nil // Next returns the errors with other codes
 }
 
-// Redo begins the update of a Pod again whose state is Lost. template is the template of the revision in the Pod's
-// label. Redo needs no budget: the Pod was counted in the budget when the update began. Labels of hooks are not
-// restored from the template: a restored label would hold a Pod that its hook had released. The errors are the same as
-// Update's, or inplaceupdate.UpdateBlocked.
+// Redo restarts the update of a Pod whose recorded state is lost (see Lost). template is the template of the revision
+// in the Pod's label. Redo needs no budget: the Pod was counted in the budget when the update began. Labels of hooks
+// are not restored from the template: a restored label would hold a Pod that its hook had released. The errors are the
+// same as Update's, or inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
 	if err := errors.Join(c.Validate(rules), c.unreadableGate(pod)); err != nil {
 		return Step{}, err

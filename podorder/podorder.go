@@ -5,12 +5,12 @@
 //
 // # Priority and Pods without a key
 //
-// With an order priority, Pods that have none of the labels come before all Pods that have one. The descriptions of
-// OpenKruise's API say the opposite (Pods with a label first), but every release of OpenKruise behaves like package
-// podorder, and users have configured rollouts for this behavior.
+// If the priority is made by CompileOrder, Pods that have none of the labels come before all Pods that have one. The
+// descriptions of OpenKruise's API say the opposite (Pods with a label first), but every release of OpenKruise behaves
+// like package podorder, and users have configured rollouts for this behavior.
 //
-// Sort reorders the given slice, never copies or modifies a Pod, and takes O(n log n). Compiled values are immutable
-// and safe for concurrent use; no function reads a clock or an API.
+// Sort reorders the given slice, never copies or modifies a Pod, and takes O(n log n) time. Compiled values are
+// immutable and safe for concurrent use; no function reads a clock or an API.
 package podorder
 
 import (
@@ -35,7 +35,7 @@ type facts struct {
 	created    int64
 }
 
-// The bits of facts.stage; the phase takes two bits.
+// These are the bits of facts.stage; the phase takes two bits.
 const (
 	stageReady     = 1 << 0
 	stageAvailable = 1 << 1

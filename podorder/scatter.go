@@ -44,10 +44,10 @@ func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 }
 
 // apply spreads the Pods that match a term evenly among the other Pods in waiting, which are the Pods still to be
-// updated, in their present order. all are all Pods of the workload, including the waiting Pods: the proportion of
-// matching Pods among all keeps the spread the same in each step of a rollout. Terms with more matching waiting Pods
-// are applied first. A term has no effect if fewer than two Pods match, or if at most one does not match. O(n) per
-// term.
+// updated, in their present order. all holds every Pod of the workload, including the waiting Pods: the proportion of
+// matching Pods in all keeps the spread the same in each step of a rollout. Terms with more matching waiting Pods are
+// applied first. A term has no effect if fewer than two Pods match, or if at most one does not match. apply takes O(n)
+// time per term.
 func (s Scatter) apply(waiting, all []*corev1.Pod) {
 	type counted struct {
 		ScatterTerm
@@ -109,7 +109,8 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 		*from = (*from)[size:]
 	}
 	count, sizeMatched, sizeOthers := groups(m, n)
-	// The workload has fewer other Pods per matching Pod than are waiting: the surplus of other Pods comes first.
+	// Among the waiting Pods, more other Pods come to a matching Pod than in the whole workload: the surplus of other
+	// Pods comes first.
 	if tn*m < n*tm {
 		_, sizeMatched, sizeOthers = groups(tm, tn)
 		count = min(m/sizeMatched, n/sizeOthers)
@@ -124,7 +125,8 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 	_ = append(out, last)
 }
 
-// groups divides a and b into as many groups as the smaller number, and returns the rounded size of a group of each.
+// groups returns the number of groups, which is the smaller of a and b, and, rounded, how many of a and how many of b
+// belong to a group.
 func groups(a, b int) (count, sizeA, sizeB int) {
 	count = min(a, b)
 	return count, (2*a + count) / (2 * count), (2*b + count) / (2 * count)

@@ -16,11 +16,12 @@ type Update struct {
 	// are sorted first: not assigned to a node; phase Pending, then Unknown, then Running; not ready; ready more
 	// recently; more container restarts; newer.
 	AsGiven bool
-	// Priority is the second step. The zero value does not change the order.
+	// Priority is the second step of the sort. The zero value does not change the order.
 	Priority Priority
-	// Scatter is the step after Priority. The zero value does not change the order.
+	// Scatter is the step of the sort after Priority. The zero value does not change the order.
 	Scatter Scatter
-	// First reports Pods that come before all other Pods, such as Pods whose update has begun. Nil means none.
+	// First reports whether a Pod comes before all other Pods, for example because its update has begun. Nil means that
+	// no Pod does.
 	First func(*corev1.Pod) bool
 	// Rest returns how long a Pod's back-off still lasts, for example after a refused update. Pods in back-off come
 	// after all other Pods, even if First reports them, and the shortest back-off comes first, so that these Pods do
@@ -28,8 +29,8 @@ type Update struct {
 	Rest func(*corev1.Pod) time.Duration
 }
 
-// Sort moves the Pods to update first to the front of waiting. waiting are the Pods still to be updated. all are all
-// Pods of the workload, including the waiting Pods, for Scatter: the proportion of matching Pods among all keeps the
+// Sort moves the Pods to update first to the front of waiting. waiting holds the Pods still to be updated. all holds
+// every Pod of the workload, including the waiting Pods, for Scatter: the proportion of matching Pods in all keeps the
 // spread the same in each step of a rollout. all may be nil if there is no Scatter.
 func (u Update) Sort(waiting, all []*corev1.Pod) {
 	if !u.AsGiven {
@@ -69,7 +70,7 @@ func byService(pods []*corev1.Pod) {
 	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compare(&facts[b]) }))
 }
 
-// front moves the Pods reported by first to the front, keeping the order within both parts. O(n).
+// front moves the Pods reported by first to the front, keeping the order within both parts. front takes O(n) time.
 func front(pods []*corev1.Pod, first func(*corev1.Pod) bool) {
 	var rest []*corev1.Pod
 	n := 0

@@ -120,7 +120,7 @@ type Merger struct {
 	ResizeInSpec bool
 }
 
-// Merge is Merger.Merge for API servers since Kubernetes 1.32.
+// Merge calls Merger.Merge of the zero Merger, for API servers since Kubernetes 1.32.
 func Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
 	return Merger{}.Merge(pod, now, changes...)
 }

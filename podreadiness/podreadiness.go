@@ -38,10 +38,11 @@ const (
 	// UnreadableMessage means that the message of a shared readiness gate is not a list of holders. Writing a new list
 	// could lose a holder, so somebody has to correct the message.
 	UnreadableMessage reason.Code = "UnreadableMessage"
-	// InvalidGate means that a function was called without the name of a readiness gate. InvalidGate is a bug of the
-	// program.
+	// InvalidGate means that a function was called without the name of a readiness gate. InvalidGate means a bug in the
+	// calling program.
 	InvalidGate reason.Code = "InvalidGate"
-	// InvalidHolder means that an edit has a holder without UserAgent. InvalidHolder is a bug of the program.
+	// InvalidHolder means that an edit has a holder without UserAgent. InvalidHolder means a bug in the calling
+	// program.
 	InvalidHolder reason.Code = "InvalidHolder"
 )
 
@@ -96,7 +97,7 @@ func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Ch
 		return podpatch.Change{}, nil
 	case have == nil:
 		return changeTo(pod, want), nil
-	case have.Status == "": // sets the missing status
+	case have.Status == "": // the edit sets the missing status
 	// Somebody has opened the gate although there are holders.
 	case len(e.Hold) > 0 && have.Status == corev1.ConditionTrue:
 	default:

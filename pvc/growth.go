@@ -77,8 +77,8 @@ func MayGrow(path, name string, class *storagev1.StorageClass) error {
 	return nil
 }
 
-// Expands reports whether a StorageClass allows claims to be resized. A class that does not set allowVolumeExpansion
-// does not, nor does a missing class.
+// Expands reports whether a StorageClass allows claims to be resized. A missing class, or a class without
+// allowVolumeExpansion, does not allow a resize.
 func Expands(class *storagev1.StorageClass) bool {
 	return class != nil && ptr.Deref(class.AllowVolumeExpansion, false)
 }

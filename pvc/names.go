@@ -19,7 +19,7 @@ type Names struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// Taken are the names of the owner's active Pods, and Leaving the names of all other Pods of the owner.
 	Taken, Leaving sets.Set[string]
-	// MayReturn reports whether a lost Pod may be created again because of its remaining claims.
+	// MayReturn reports whether a Pod that no longer exists may be created again because of its remaining claims.
 	MayReturn func(pod string) bool
 	// Fresh returns a random name. Fresh must avoid names for which a claim of another owner exists: Claims does not
 	// contain such claims.
@@ -30,9 +30,9 @@ type Names struct {
 // still terminating.
 const NameAwaited reason.Code = "NameAwaited"
 
-// New returns names for up to n new Pods: first names of lost Pods whose claims can be used again, then random names
+// New returns names for up to n new Pods: first names of former Pods whose claims can be used again, then random names
 // that neither a Pod nor a claim has. New returns fewer than n names if a Pod whose claims can be used again is still
-// terminating: the new Pod needs its name. If n is zero or less, New returns none.
+// terminating: the new Pod needs the same name. If n is zero or less, New returns none.
 func (x *Names) New(n int) []string {
 	if n <= 0 {
 		return nil
@@ -75,7 +75,7 @@ func (x *Names) Awaited(n int) reason.List {
 	return reason.List{why}
 }
 
-// reusable returns the names of lost Pods whose claims can be used again: names free now, and names of Pods still
+// reusable returns the names of former Pods whose claims can be used again: names free now, and names of Pods still
 // terminating.
 func (x *Names) reusable() (names, awaited []string) {
 	for _, name := range x.Reusable(x.Claims, x.MayReturn) {

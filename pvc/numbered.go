@@ -14,8 +14,8 @@ import (
 // lose the claim.
 const ClaimInTheWay reason.Code = "ClaimInTheWay"
 
-// NoLookup means that a Pod's claims cannot be found because Numbered.Claim is not set. NoLookup is a bug of the
-// program.
+// NoLookup means that a Pod's claims cannot be found because Numbered.Claim is not set. NoLookup means a bug in the
+// calling program.
 const NoLookup reason.Code = "NoLookup"
 
 // Numbered decides which claims to create, keep, resize and delete for Pods recreated with the same name, like the Pods
@@ -129,7 +129,7 @@ func (n *Numbered) owner() *metav1.OwnerReference {
 	return nil
 }
 
-// With returns a copy of Numbered for other templates.
+// With returns a copy of Numbered with the given templates.
 func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
 	other := *n
 	other.Templates = templates
@@ -137,7 +137,7 @@ func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
 }
 
 // InTheWay says which claims delay the creation of a Pod: claims that are being deleted, and claims that will be
-// deleted with an earlier Pod of the same name. Events of these claims may not enqueue the owner.
+// deleted with an earlier Pod of the same name. Events of these claims do not always enqueue the owner.
 func (n *Numbered) InTheWay(pod string) (list reason.List) {
 	list = n.unknown(pod)
 	n.each(pod, func(_, claim *corev1.PersistentVolumeClaim) {
@@ -211,8 +211,8 @@ func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod 
 	return list
 }
 
-// Count returns, among the named Pods, the number whose claim of a template requests at least the template's size
-// (fit), and the number of these whose volume has that size (grown).
+// Count returns two numbers of the named Pods: fit is the number of Pods whose claim of a template requests at least
+// the template's size, and grown the number of these whose volume has that size.
 func (n *Numbered) Count(template *corev1.PersistentVolumeClaim, pods iter.Seq[string]) (fit, grown int32) {
 	if n.Claim == nil {
 		return 0, 0

@@ -1,4 +1,4 @@
-// Package pvc answers "which claims does a Pod need, which of them are missing, and which may go?".
+// Package pvc answers "which claims does a Pod need, which of them are missing, and which may be deleted?".
 //
 // A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name is made of the
 // names of template and Pod: [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims that must
@@ -86,7 +86,8 @@ func UsedBy(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// Transfer hands a claim to a Pod as its owner. The claim is then deleted together with the Pod.
+// Transfer names a claim and the Pod that becomes the owner of the claim. The claim is then deleted together with the
+// Pod.
 type Transfer struct {
 	Claim *corev1.PersistentVolumeClaim
 	Pod   *corev1.Pod
@@ -132,7 +133,7 @@ func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
 
 // Lost decides what happens to the claims of Pods that are no longer active. If such a Pod still exists, its claims are
 // handed to the Pod; claims that no Pod uses must be deleted. active and inactive are the owner's Pods. keep reports
-// Pods that are still to be created.
+// whether a Pod will still be created and needs its claims.
 func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod string) bool, inactive []*corev1.Pod, keep func(pod string) bool) (handOver []Transfer, remove []*corev1.PersistentVolumeClaim) {
 	byName := make(map[string]*corev1.Pod, len(inactive))
 	for _, pod := range inactive {
@@ -156,7 +157,7 @@ func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod stri
 }
 
 // Of returns the claims made for a Pod that are deleted when the owner deletes the Pod. The API server's protection of
-// claims in use keeps each claim until the Pod is gone.
+// claims in use keeps each claim until the Pod is removed.
 func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
 		if k.PodOf(claim) == pod.Name && claim.DeletionTimestamp == nil && !k.isUsed(claim, pod) {
@@ -166,9 +167,9 @@ func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out 
 	return out
 }
 
-// Reusable returns the sorted names of lost Pods whose claims a new Pod of the same name can use: all claims exist, and
-// none is being deleted. wanted reports whether a Pod may be created again. If somebody has changed a label of a claim,
-// the claim cannot be used again.
+// Reusable returns the sorted names of former Pods whose claims a new Pod of the same name can use: all claims exist,
+// and none is being deleted. wanted reports whether a Pod may be created again. If somebody has changed a label of a
+// claim, the claim cannot be used again.
 func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod string) bool) []string {
 	usable := map[string]bool{}
 	for _, claim := range claims {
@@ -183,7 +184,7 @@ func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod 
 	return slices.Sorted(maps.Keys(usable))
 }
 
-// isUsed reports whether a Pod other than except uses the claim.
+// isUsed reports whether the claim is used by any Pod that is not the Pod except.
 func (k Known) isUsed(claim *corev1.PersistentVolumeClaim, except *corev1.Pod) bool {
 	return slices.ContainsFunc(k.Users(claim), func(pod *corev1.Pod) bool { return except == nil || pod.UID != except.UID })
 }

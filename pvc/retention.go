@@ -23,8 +23,8 @@ type Retention struct {
 // name is the name of the Pod using the claim. pod is this Pod, or nil if the Pod does not exist. wanted is true if the
 // owner wants a Pod with the name. Owners removes references to earlier Pods with the name: otherwise the claim would
 // be deleted with such a Pod, although the new Pod uses the claim. References to other owners are kept, and if somebody
-// else controls a claim, all its references are kept. Write the references before deleting an unwanted Pod. See IsStale
-// before creating a Pod.
+// else controls a claim, all its references are kept. Write the references before deleting an unwanted Pod. Call
+// IsStale before creating a Pod.
 func (r Retention) Owners(
 	claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, name string, pod *corev1.Pod, wanted bool,
 ) (refs []metav1.OwnerReference, differ bool) {
@@ -48,7 +48,8 @@ func (r Retention) Owners(
 	})
 }
 
-// withReference returns the references with or without ref, as wanted. withReference does not modify refs.
+// withReference returns the references with ref if wanted is true, otherwise without ref. withReference does not modify
+// refs.
 func withReference(refs []metav1.OwnerReference, ref metav1.OwnerReference, wanted bool) []metav1.OwnerReference {
 	switch {
 	case has(refs, ref.UID) == wanted:

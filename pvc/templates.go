@@ -43,7 +43,8 @@ func Lacking(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (names [
 	return names
 }
 
-// MissingOf is Missing for an existing Pod. Claims of templates added after the Pod's creation do not count.
+// MissingOf returns the claims of an existing Pod that do not exist. Claims of templates added after the Pod's creation
+// do not count.
 func MissingOf(
 	pod *corev1.Pod, templates []corev1.PersistentVolumeClaim, labels map[string]string, owner *metav1.OwnerReference, exists func(name string) bool,
 ) []*corev1.PersistentVolumeClaim {
@@ -77,7 +78,7 @@ type Former struct {
 	others map[string]*corev1.PersistentVolumeClaim
 }
 
-// mostAsked is the number of other Pods whose claims are tried for a template. All Pods of a revision have the same
+// mostAsked limits the number of other Pods whose claims are tried for a template. All Pods of a revision have the same
 // claims.
 const mostAsked = 50
 

@@ -59,7 +59,7 @@ func (o Object) String() string {
 // Reason explains a decision. A Reason is a plain value: comparable, and safe to copy and for concurrent use. Only Code
 // is required.
 type Reason struct {
-	// Code is the stable constant.
+	// Code is the stable code of the reason.
 	Code Code
 	// Object is the object of the reason, unless clear from the context.
 	Object Object
@@ -254,8 +254,8 @@ func Explain(err error) (code Code, message string) {
 	return code, Shorten(strings.Join(lines, "\n"), maxMessage)
 }
 
-// ForCondition is Explain for a text beside which the code is shown, such as the message of a condition: the message
-// does not repeat the code, unless the code is the whole text.
+// ForCondition is like Explain, for a text beside which the code is shown, such as the message of a condition: the
+// message does not repeat the code, unless the code is the whole text.
 func ForCondition(err error) (code Code, message string) {
 	code, message = Explain(err)
 	if rest, found := strings.CutPrefix(message, string(code)+": "); found && rest != "" {

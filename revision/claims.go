@@ -50,8 +50,8 @@ func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, f
 	return templates, nil
 }
 
-// ClaimTemplatesOf is ClaimTemplatesAt for the revision named in a Pod's label; if an error occurs, the result is the
-// present templates.
+// ClaimTemplatesOf is like ClaimTemplatesAt, for the revision named in a Pod's label; if an error occurs, the result is
+// the present templates.
 func (h *History) ClaimTemplatesOf(label, pod string, former *pvc.Former) []corev1.PersistentVolumeClaim {
 	templates, err := h.ClaimTemplatesAt(h.Find(label), pod, former)
 	if err != nil {
@@ -69,12 +69,12 @@ func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.P
 	return h.decoder.claimTemplates(rev, recorded)
 }
 
-// RecordClaims adds to a decision that the present claim templates are recorded with the revision of the present Pod
-// template, under Keys.ClaimTemplatesAnnotation. The record is ignored when revisions are compared. Call RecordClaims
+// RecordClaims adds the present claim templates to a decision, to be recorded with the revision of the present Pod
+// template under Keys.ClaimTemplatesAnnotation. The record is ignored when revisions are compared. Call RecordClaims
 // after Decide.
 //
-// If claim templates change, no new revision is made, and the record is updated, as long as the Pod template fits the
-// claim templates: a user who removes a claim template before removing its mount does not destroy the record for
+// If claim templates change, no new revision is made, and the record is updated as long as the Pod template fits the
+// claim templates. So a user who removes a claim template before removing its mount does not destroy the record for
 // earlier Pods. A revision written by another controller is not changed unless changed says that the owner's spec has
 // changed, so that taking a workload over writes nothing. Claim templates that are too large for an annotation are not
 // recorded.
@@ -101,7 +101,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 		if !known {
 			return nil
 		}
-		recorded = "" // a record that does not match would be wrong
+		recorded = "" // the old record does not match the present claim templates
 	}
 	if d.Action == Create {
 		d.Revision.Annotations[key] = recorded

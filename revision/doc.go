@@ -23,8 +23,8 @@
 // # Bytes and names
 //
 // [Encode] writes the same bytes as the controllers of Kubernetes 1.32 and OpenKruise do: sorted keys, and
-// "creationTimestamp":null in the template's metadata. Hashes and names are therefore the same, and if a cluster goes
-// back to a controller that compares bytes, this controller sees no change. [HashVersion] is the version of this
-// encoding. If the caller configures an annotation, a revision carries HashVersion beside the hash, so that a later
-// encoding can tell old hashes from new hashes and does not cause a rollout.
+// "creationTimestamp":null in the template's metadata. Hashes and names are therefore the same as with these
+// controllers. If a cluster goes back to a controller that compares bytes, this controller sees no change.
+// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision carries HashVersion
+// beside the hash, so that a later encoding can tell old hashes from new hashes and does not cause a rollout.
 package revision

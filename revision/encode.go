@@ -70,7 +70,7 @@ type sorter struct {
 type member struct{ key, keyEnd, value, valueEnd int }
 
 // object appends the object that begins at src[at]. A metadata object gets the "creationTimestamp":null that older Go
-// types wrote. bare omits the opening and closing brace.
+// types wrote. If bare is true, object omits the opening and closing brace.
 func (s *sorter) object(out []byte, at int, metadata, bare bool) []byte {
 	base := len(s.members)
 	s.scan(at)
@@ -118,7 +118,7 @@ func (s *sorter) object(out []byte, at int, metadata, bare bool) []byte {
 	return out
 }
 
-// value appends the value src[at:end] with every contained object sorted.
+// value appends the value src[at:end], with the keys of every contained object sorted.
 func (s *sorter) value(out []byte, at, end int, metadata bool) []byte {
 	switch s.src[at] {
 	case '{':

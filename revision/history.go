@@ -33,9 +33,9 @@ type Owner struct {
 	Namespace, Name string
 	// Reference is the controller reference of each revision.
 	Reference metav1.OwnerReference
-	// Annotations are copied to each new revision, so that users find the change cause there.
+	// Annotations are copied to each new revision, so that users find the change cause in the revision.
 	Annotations map[string]string
-	// Deleting is set if the owner is being deleted. Then nothing is written.
+	// Deleting is set if the owner is being deleted. No revision is then written.
 	Deleting bool
 }
 
@@ -114,8 +114,8 @@ func (h *History) Find(label string) *appsv1.ControllerRevision {
 	return nil
 }
 
-// Current returns the revision that Update replaces, by the name stored in the owner's status. If the name is unknown,
-// Current returns Update.
+// Current returns the revision with the name stored in the owner's status: the revision that Update replaces. If the
+// name is unknown, Current returns Update.
 func (h *History) Current(name string) *appsv1.ControllerRevision {
 	if h.Update != nil && name == h.Update.Name {
 		return h.Update
@@ -147,7 +147,7 @@ func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
 	return twins
 }
 
-// UnknownRevision means that a requested revision is not in the history: Find returns nil.
+// UnknownRevision means that a requested revision is not in the history: History.Find then returns nil.
 const UnknownRevision reason.Code = "UnknownRevision"
 
 // Template returns the Pod template of a revision; other callers share the template, so do not modify the template. The
@@ -198,8 +198,8 @@ const maxNumber = math.MaxInt64/2 - 1
 
 // Decide finds the revision with the given template, or makes a new revision. Numbers start at 1. If two revisions have
 // equal content, the newer revision is used. Revisions whose number is above maxNumber are ignored when the next number
-// is chosen. If such a revision has the same template, Decide keeps the revision. The only error is that the template
-// cannot be encoded.
+// is chosen. If such a revision has the same template, the decision is to keep this revision. The only error is that
+// the template cannot be encoded.
 func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	data, err := Encode(template)
 	if err != nil {
@@ -208,9 +208,9 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	return h.DecideData(data, template.Labels, func(rev *appsv1.ControllerRevision) bool { return h.decoder.holds(rev, template, data) }), nil
 }
 
-// DecideData is Decide for owners whose revisions contain something other than a Pod template. data is the present
-// content as JSON, and same reports whether the content of a revision is equivalent to data. A new revision gets labels
-// in addition to the hash label.
+// DecideData is like Decide, for owners whose revisions contain something other than a Pod template. data is the
+// present content as JSON, and same reports whether the content of a revision is equivalent to data. A new revision
+// gets labels in addition to the hash label.
 func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
 	// newest is the newest revision with a regular number; numbered is a revision of the same content with a number
@@ -225,7 +225,7 @@ func (h *History) DecideData(data []byte, labels map[string]string, same func(*a
 		case !same(rev):
 		case !counts:
 			numbered = cmp.Or(numbered, rev)
-		case rev == newest, rev.Revision >= next: // no other revision has a higher number
+		case rev == newest, rev.Revision >= next: // rev is the newest revision already
 			return Decision{Action: Keep, Revision: rev, Number: rev.Revision}
 		default:
 			return Decision{Action: Bump, Revision: rev, Number: next}

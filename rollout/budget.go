@@ -42,9 +42,9 @@ func (b *updateBudget) admit(available bool) bool {
 	return true
 }
 
-// ToUpdate returns the waiting Pods to update now. c are the counts with which Plan computed the
-// step. waiting are all Pods at the old revision (if Step.Back is set: at the new revision) whose deletion nobody has
-// requested, in update order. The last Pods of the list are kept as the partition wants, so the list must be complete.
+// ToUpdate returns the waiting Pods to update now. c are the counts with which Plan computed the step. waiting holds
+// all Pods at the old revision (if Step.Back is set: at the new revision) whose deletion nobody has requested, in
+// update order. ToUpdate leaves the last Step.Keep Pods of the list at their revision, so the list must be complete.
 // available reports whether a Pod is available.
 //
 // If the budget does not allow the update of an available Pod, later Pods are still considered. A later Pod that is
@@ -60,8 +60,8 @@ func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) [
 	return out
 }
 
-// ToKeep returns the waiting Pods that a partition keeps at their revision: the last Step.Keep Pods. waiting is the
-// same list as for ToUpdate. The result shares memory with waiting.
+// ToKeep returns the waiting Pods that a partition keeps at their revision: the last Step.Keep Pods. Pass the same list
+// waiting as to ToUpdate. The result shares memory with waiting.
 func ToKeep[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
 
 // ToDelete returns the Pods to delete now, in order: all candidates, but at most Step.DeleteReady of the ready Pods.

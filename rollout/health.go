@@ -12,6 +12,6 @@ const (
 	Unavailable
 	// Ended Pods have phase Failed or Succeeded. A plan deletes and recreates these Pods.
 	Ended
-	// Terminating Pods are being deleted. A terminating Pod occupies its ordinal or Node until the Pod is gone.
+	// Terminating Pods are being deleted. A terminating Pod occupies its ordinal or Node until the Pod is removed.
 	Terminating
 )

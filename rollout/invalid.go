@@ -10,7 +10,7 @@ func (s *Spec) isInvalid() bool {
 		s.ScaleMaxUnavailable != nil && *s.ScaleMaxUnavailable < 0
 }
 
-// isInvalid reports impossible counts. Each Pod is counted at most once in the parts.
+// isInvalid reports impossible counts. isInvalid also requires that the parts together count no more Pods than Total.
 func (g *Group) isInvalid() bool {
 	return min(g.PreDeleting, g.Specified, g.SpecifiedUnavailable, g.Unavailable) < 0 ||
 		g.SpecifiedUnavailable > g.Specified || g.PreDeleting+g.Specified+g.Unavailable > g.Total

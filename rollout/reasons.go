@@ -2,7 +2,7 @@ package rollout
 
 import "github.com/workloadkit/workloadkit/reason"
 
-// Reasons of [Plan] and of the plans in the packages numbered and pernode.
+// These are reasons of [Plan] and of the plans in the packages numbered and pernode.
 const (
 	// InvalidRollout means that a plan is impossible, because a number is negative, the wanted ordinals were not
 	// computed, or Pods are counted or described wrongly.
@@ -15,10 +15,10 @@ const (
 	// UpdateLimited means that Pods must be updated, but as many Pods as the budget allows are unavailable already.
 	UpdateLimited reason.Code = "UpdateLimited"
 	// DeletionPending means that Pods which wait for their hook before a deletion still count as Pods. No other Pods
-	// are created in their place until the Pods are gone, although fewer Pods than wanted will remain. See
+	// are created in their place until the Pods are removed, although fewer Pods than wanted will remain. See
 	// Spec.ExcludePreDeleting.
 	DeletionPending reason.Code = "DeletionPending"
-	// PartitionReached means that the partition keeps all Pods that are still at the old revision.
+	// PartitionReached means that the partition keeps every Pod that is still at the old revision.
 	PartitionReached reason.Code = "PartitionReached"
 	// RolloutPaused means that the rollout is paused although Pods must still be updated, or deleted on request.
 	RolloutPaused reason.Code = "RolloutPaused"
@@ -27,10 +27,10 @@ const (
 	NotSelected reason.Code = "NotSelected"
 )
 
-// Reasons of package numbered.
+// These are reasons of package numbered.
 const (
 	// OrdinalTerminating means that the Pod of a wanted ordinal is terminating. Another Pod of the same name can be
-	// created only after the Pod is gone.
+	// created only after the terminating Pod is removed.
 	OrdinalTerminating reason.Code = "OrdinalTerminating"
 	// OrderedWait means that Pods are managed one after the other, and the next Pod waits for another Pod.
 	OrderedWait reason.Code = "OrderedWait"
@@ -38,10 +38,10 @@ const (
 	OneAtATime reason.Code = "OneAtATime"
 )
 
-// Reasons of package pernode.
+// These are reasons of package pernode.
 const (
-	// NodeTerminating means that all Pods of a Node are terminating. The next Pod is created only after they are gone,
-	// unless maxSurge is set.
+	// NodeTerminating means that all Pods of a Node are terminating. The next Pod is created only after these Pods are
+	// removed, unless maxSurge is set.
 	NodeTerminating reason.Code = "NodeTerminating"
 	// UnfitLimited means that old Pods stay on Nodes that should have none, until enough other Nodes have an available
 	// Pod.

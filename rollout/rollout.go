@@ -8,8 +8,8 @@
 //
 // Use package rollout/numbered for Pods with names of their own, like the Pods of a StatefulSet, and package
 // rollout/pernode for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. In these packages a
-// terminating Pod occupies its name or its Node. Plan would ignore terminating Pods, and would take all Pods down if
-// Pods take long to terminate.
+// terminating Pod occupies its name or its Node. Do not use Plan for such Pods: Plan ignores terminating Pods, and
+// would take all Pods down if Pods take long to terminate.
 //
 // All three plans are pure: they use neither a client nor a clock. Resolve percentages with package rollout/partition,
 // describe the Pods, ask for the next step, act, and ask again when the cluster has changed. Every call decides from
@@ -19,8 +19,8 @@
 // All three plans guarantee for every step, and fuzz tests over whole rollouts check:
 //
 //   - No step itself reduces the number of available Pods below the wanted number minus MaxUnavailable.
-//   - Every rollout completes if possible. If a step changes nothing, later steps change nothing either
-//     unless the cluster changes.
+//   - Every rollout completes if possible. If a step changes nothing, later steps change nothing either, until the
+//     cluster changes.
 //
 // Plan never creates more than Replicas + MaxSurge Pods.
 //
@@ -150,7 +150,7 @@ type Step struct {
 	// count as unavailable.
 	UpdateUnavailable int
 	// UpdateAtTarget is the number of unavailable Pods at the target revision below which any Pod may be updated.
-	// Missing Pods do not count: the update of an unavailable Pod may be needed before they can be created.
+	// Missing Pods do not count: an unavailable Pod may need its update before missing Pods can be created.
 	UpdateAtTarget int
 	// Surge is how much of MaxSurge is used, and SurgeOld the number of surge Pods at the old revision.
 	Surge, SurgeOld int
@@ -222,7 +222,8 @@ func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 
 // exchange returns the number of Pods to update from old to new, negative for the other direction: the surplus of one
 // revision, up to the lack of the other. If both revisions have too few or too many Pods, Pods must be created or
-// deleted. An update would only move the lack from one revision to the other (with Rollback, for ever).
+// deleted. An update would only move the lack from one revision to the other; with Rollback, the Pods would be updated
+// back and forth for ever.
 func exchange(oldDiff, newDiff int) int {
 	switch {
 	case oldDiff > 0 && newDiff < 0:

@@ -15,10 +15,10 @@ import (
 type Rollout struct {
 	// Selector selects the Pods to upgrade. Nil selects all.
 	Selector labels.Selector
-	// Partition is the number of waiting Pods that are not upgraded.
+	// Partition is the number of outdated Pods that keep their old sidecars.
 	Partition int
 	// MaxUnavailable is the largest number of the set's Pods that may be out of service because of upgrades. A Pod that
-	// is out of service already is upgraded in any case, and counts until the Pod is in service.
+	// is out of service already is upgraded in any case, and counts towards MaxUnavailable until the Pod is in service.
 	MaxUnavailable int
 	// Order is the order in which Pods are upgraded. The zero value upgrades first the Pods that are farthest from
 	// being in service.
@@ -35,9 +35,9 @@ type Choice struct {
 	Limits reason.List
 }
 
-// Choose returns the Pods of a set to upgrade now. pods are the Standings of the Pods with the set. Choose leaves out
-// Pods without the set's sidecars. A Pod counts as out of service during any upgrade of its sidecars, by this set or by
-// another set.
+// Choose returns the Pods of a set to upgrade now. pods are the results of Control.Read for the set and each Pod.
+// Choose leaves out Pods without the set's sidecars. A Pod counts as out of service during any upgrade of its sidecars,
+// by this set or by another set.
 func Choose(pods []Standing, r Rollout) Choice {
 	byPod := map[*corev1.Pod]*Standing{}
 	var all, waiting []*corev1.Pod

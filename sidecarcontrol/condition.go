@@ -18,7 +18,7 @@ const (
 
 // Tell returns the change of the Pod condition that says whether the set's sidecars can be upgraded in place. The
 // change is empty if the condition is up to date. A Pod whose sidecars can be upgraded needs no condition before its
-// first upgrade: Tell writes the condition only when this upgrade, by any set, has ended.
+// first upgrade: Tell writes the condition only after the first upgrade, by any set, has ended.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}

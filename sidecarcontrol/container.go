@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// build makes a sidecar's container for the Pod. twin is the number (1 or 2) of the container if the sidecar is hot.
+// build makes a sidecar's container for the Pod. twin is the number of the container, 1 or 2, if the sidecar is
+// injected twice for hot upgrades.
 func (d *draft) build(set *Set, s *sidecar, twin int, name string) corev1.Container {
 	c := s.Container
 	c.Name = name
@@ -146,7 +147,7 @@ func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 		taken.mount(mount)
 		shared := *mount
 		if p := shared.MountPropagation; p != nil && *p == corev1.MountPropagationBidirectional && !isPrivileged(c) {
-			// An unprivileged container may not have Bidirectional.
+			// An unprivileged container may not have the mount propagation Bidirectional.
 			shared.MountPropagation = new(corev1.MountPropagationHostToContainer)
 		}
 		c.VolumeMounts = append(c.VolumeMounts, shared)
@@ -183,8 +184,8 @@ func shareDevices(c *corev1.Container, taken places, own *corev1.Container) {
 	}
 }
 
-// expanded returns the names of the env variables that an expression such as "a/$(NAME)" refers to. "$$(NAME)" refers
-// to none.
+// expanded returns the names of the env variables that an expression such as "a/$(NAME)" refers to. The expression
+// "$$(NAME)" refers to no variable.
 func expanded(expression string) (names []string) {
 	for {
 		_, rest, found := strings.Cut(expression, "$")

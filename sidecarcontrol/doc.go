@@ -9,7 +9,7 @@
 //     its creation is refused.
 //   - [Control.Read] compares a Pod with a set: whether the Pod has the newest sidecars, why an in-place upgrade is
 //     impossible, and why an upgrade waits.
-//   - [Choose] returns the next Pods to upgrade, and why not more.
+//   - [Choose] returns the next Pods to upgrade, and the reasons why the list is not longer.
 //   - [Control.Upgrade] and [Control.Flip] return the changes, each a single patch of the Pod.
 //
 // All functions are pure. Package podwebhook below answers the API server's requests, and package upgrader carries out
@@ -38,13 +38,13 @@
 //	Flip             v3         empty      1
 //
 // Annotations give each container its own version and its twin's version. A container reads these annotations through
-// env variables when the container starts. If the new image is bad, the upgrade stays in the second row of the table:
-// the old container continues to work. A corrected image is given to the failing container. If the set returns to the
-// working image, the upgrade ends.
+// env variables when the container starts. If the new image does not work, the upgrade stays in the second row of the
+// table: the old container continues to work. A corrected image is given to the failing container. If the set returns
+// to the working image, the upgrade ends.
 //
-// During an upgrade at least one of the twins is ready at any time. The Pod as a whole is not: a Pod's Ready condition
-// covers all containers. A hot sidecar with a readiness probe therefore takes the Pod out of Services twice in each
-// upgrade, while the new container starts and while the empty container starts.
+// During an upgrade at least one of the twins is ready at any time. The Pod as a whole is not always Ready: a Pod's
+// Ready condition covers all containers. A hot sidecar with a readiness probe therefore takes the Pod out of Services
+// twice in each upgrade, while the new container starts and while the empty container starts.
 //
 // # Wire format
 //

@@ -183,7 +183,7 @@ func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 		}
 		twins := twinsOf(name)
 		if podstate.Container(pod, twins[0]) == nil || podstate.Container(pod, twins[1]) == nil {
-			continue // no upgrade needed
+			continue // the pair needs no upgrade
 		}
 		for _, twin := range twins {
 			if version := pod.Annotations[c.keys.Hot.VersionPrefix+twin]; twin != works && version != "" && version != idleVersion {

@@ -135,7 +135,7 @@ type draft struct {
 	pod     *corev1.Pod
 	sets    []*Set
 
-	// own are the Pod's containers that no set has injected. Sidecars copy mounts, devices and env from these
+	// own lists the Pod's containers that no set has injected. Sidecars copy mounts, devices and env from these
 	// containers.
 	own         []*corev1.Container
 	injected    map[string]*Set // set by container name

@@ -15,8 +15,8 @@ import (
 // default names. No two names may be the same.
 type Keys struct {
 	// HashAnnotation holds, for each set, the hash of the sidecars injected or upgraded last.
-	// HashWithoutImagesAnnotation holds the hash without images: a Pod can be upgraded in place only if this hash is
-	// the set's hash. Both are required.
+	// HashWithoutImagesAnnotation holds the hash without images: a Pod can be upgraded in place only if this hash
+	// equals the set's hash without images. Both are required.
 	HashAnnotation, HashWithoutImagesAnnotation string
 	// InjectedAnnotation lists the names of the sets in a Pod, separated by commas. Required.
 	InjectedAnnotation string
@@ -60,8 +60,8 @@ type Control struct {
 	updater *inplaceupdate.Updater
 }
 
-// InvalidConfig means that a key is missing, has an invalid name, or has a name that is used twice. InvalidConfig is a
-// bug of the program.
+// InvalidConfig means that a key is missing, has an invalid name, or has a name that is used twice. InvalidConfig means
+// a bug in the calling program.
 const InvalidConfig reason.Code = "InvalidConfig"
 
 // New returns a Control. The error is a reason.List with code InvalidConfig and names every problem.

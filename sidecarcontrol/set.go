@@ -44,7 +44,7 @@ type Spec struct {
 	// Annotations are added to the Pod's annotations, in order.
 	Annotations []AnnotationPatch
 	// Hash and HashWithoutImages identify the injected content. If empty, a hash is computed from the sidecars. A
-	// caller that has already published hashes must pass these.
+	// caller that has already published hashes must pass the published hashes.
 	Hash, HashWithoutImages string
 	// Revision is recorded on Pods, for callers that keep a history of sets. Optional.
 	Revision string
@@ -58,12 +58,13 @@ type Spec struct {
 	Pin *Pin
 }
 
-// Pin says which Pods get another version of a set than the newest.
+// Pin says which Pods get a version of a set other than the newest.
 type Pin struct {
-	// Set is the version for pinned Pods. If nil, for example because the version no longer exists, the creation of
-	// pinned Pods is refused.
+	// Set is the version of the set that pinned Pods get. If nil, for example because the version no longer exists, the
+	// creation of pinned Pods is refused.
 	Set *Set
-	// Selector selects the Pods that may get the newest version. All other Pods are pinned. If nil, all Pods may.
+	// Selector selects the Pods that may get the newest version. All other Pods are pinned. If Selector is nil, all
+	// Pods may get the newest version.
 	Selector *metav1.LabelSelector
 	// Share is the fraction of the Pods selected by Selector that are pinned: from 0 for none to 1 for all.
 	Share float64
@@ -184,7 +185,7 @@ func NewSet(spec Spec) (*Set, error) {
 	return s, s.hash()
 }
 
-// clone returns a copy; the two share no container or volume.
+// clone returns a copy that shares no container or volume with the original.
 func (s Spec) clone() Spec {
 	sidecars := func(list []Sidecar) []Sidecar {
 		out := slices.Clone(list)
@@ -228,8 +229,8 @@ func (s *Set) Name() string { return s.spec.Name }
 // Hash returns the hash of the set's sidecars.
 func (s *Set) Hash() string { return s.spec.Hash }
 
-// Equal reports whether running Pods compare equally with both sets. Equal ignores Version, Revision and Pin, which
-// matter only for Pods being created.
+// Equal reports whether Control.Read has the same result for both sets, for every running Pod. Equal ignores Version,
+// Revision and Pin, which matter only for Pods being created.
 func (s *Set) Equal(other *Set) bool {
 	if s == other {
 		return true
@@ -242,7 +243,7 @@ func (s *Set) Equal(other *Set) bool {
 	return other != nil && apiequality.Semantic.DeepEqual(plain(s), plain(other))
 }
 
-// Matches reports whether the set selects Pods with the labels pod in a namespace with the labels namespace.
+// Matches reports whether the set selects a Pod whose labels are pod, in a namespace whose labels are namespace.
 func (s *Set) Matches(pod, namespace map[string]string) bool {
 	return s.selector != nil && s.selector.Matches(labels.Set(pod)) && (s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace)))
 }

@@ -24,7 +24,8 @@ const NotUpgradable reason.Code = "NotUpgradable"
 // containers are ready.
 const FlipPending reason.Code = "FlipPending"
 
-// SidecarNotReady means that a sidecar of a Pod is not ready, for example after an upgrade to a bad image.
+// SidecarNotReady means that a sidecar of a Pod is not ready, for example after an upgrade to an image that does not
+// work.
 const SidecarNotReady reason.Code = "SidecarNotReady"
 
 // Standing compares a Pod with a set; do not modify a Standing. Make a Standing with Control.Read.
@@ -36,7 +37,7 @@ type Standing struct {
 	Injected bool
 	// Updated says that the Pod's spec has the newest version of the set's containers. The containers may not have
 	// started yet: see Waiting. Volumes, annotations and pull secrets are not compared. If only these change in the
-	// set, running Pods keep the old ones.
+	// set, running Pods keep their old volumes, annotations and pull secrets.
 	Updated bool
 	// Blocked says why the Pod cannot be upgraded in place: NotUpgradable, UnreadableRecord, or
 	// inplaceupdate.ContainerEnded if a sidecar has ended for good. If the Pod can be upgraded, Blocked is empty.
@@ -66,7 +67,7 @@ type Standing struct {
 	set *Set
 	// upgraded says that the set has upgraded, or is upgrading, the Pod in place.
 	upgraded bool
-	// unproven are the containers that do not run their image, of an upgrade whose state was lost.
+	// unproven are the containers that do not run their image, if the state of their upgrade was lost.
 	unproven []string
 	// ended says that a container of the Pod has ended for good, so the Pod can never be Ready again.
 	ended bool
@@ -99,8 +100,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	waits := c.wait(&s, set, states, g, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
-		// A spec that the kubelet has not observed yet delays only the containers that wait. The other twin of a pair
-		// counts as ready.
+		// If the kubelet has not observed the spec yet, only the containers that wait count as not ready. So the other
+		// twin of a pair may count as ready.
 		return status != nil && status.Ready && !waits.Has(container.Name)
 	}
 	var known bool
@@ -144,7 +145,7 @@ func hasEnded(pod *corev1.Pod, container *corev1.Container) bool {
 	return status != nil && status.State.Terminated != nil && !podstate.IsRestarted(pod, container, status.State.Terminated.ExitCode)
 }
 
-// isIn reports whether a Pod has all sidecars of the set that can be upgraded; hot sidecars are not checked here.
+// isIn reports whether a Pod has all sidecars of the set that can be upgraded; isIn does not check hot sidecars.
 func (s *Set) isIn(pod *corev1.Pod) bool {
 	for i := range s.containers {
 		c := &s.containers[i]
@@ -187,7 +188,7 @@ func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	return out
 }
 
-// compare compares the hashes recorded on the Pod with the set's.
+// compare compares the hashes recorded on the Pod with the hashes of the set.
 func (c *Control) compare(s *Standing, set *Set) {
 	hashes, err := readRecords(s.Pod.Annotations, c.keys.HashAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
@@ -221,7 +222,8 @@ func (c *Control) wait(s *Standing, set *Set, states records, g *given, now time
 	s.Waiting, s.RequeueAfter = append(s.Waiting, step.Waiting...), step.RequeueAfter
 	s.Note = c.inSet(step.Change, states, set)
 	addContainers(waits, step.Waiting)
-	// The node's report may be older than the change, even if it shows the image that a changed container has again.
+	// The node's report may be older than the change, even if the report shows the new image: the container may have
+	// run this image before.
 	if waits.Has("") {
 		waits.Insert(startedIn(states[set.spec.Name])...)
 	}
@@ -299,8 +301,8 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	return change
 }
 
-// flipPatience is how long, from the begin of another set's upgrade, to wait for its hot upgrade to finish, or for a
-// proof by waiting, if the upgrade waits for nothing else. By then, the other set may have been deleted or changed.
+// If another set's upgrade waits only for the end of its hot upgrade, or for a proof by waiting, the upgrade counts as
+// in progress until flipPatience after its begin. After that time, the other set may have been deleted or changed.
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod is in progress.
@@ -327,8 +329,9 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	return true
 }
 
-// another returns what another set's upgrade waits for, the time after which no event announces the end, and when the
-// upgrade began. If somebody has removed the upgrade's state, the time comes from the record of the hash.
+// another returns what another set's upgrade waits for, the time after which the caller must ask again because no event
+// announces the end, and when the upgrade began. If somebody has removed the upgrade's state, the time comes from the
+// record of the hash.
 func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g *given, now time.Time,
 ) (waiting reason.List, left time.Duration, begun time.Time) {
 	if view := c.viewOf(pod, state); view != nil {
@@ -341,7 +344,7 @@ func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g 
 
 // goesOn returns what another set's upgrade waits for. If only waiting can prove an image, and nobody has recorded when
 // the wait began, the set may have been deleted: such an upgrade counts until flipPatience after its begin. left, if
-// positive, is the time after which no event announces the end.
+// positive, is the time after which the caller must ask again, because the wait may end without an event.
 func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
 	step, err := c.updater.Next(view, now)
 	if err != nil || step.Change.IsEmpty() {

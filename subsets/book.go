@@ -97,11 +97,12 @@ func (b Book) aligned(places []Place) Book {
 	return out
 }
 
-// Take takes a place for a new Pod in the first subset with room, and returns the book to store if Choice.Changed is
-// true. key is the Pod's name, or a generated id that the Pod carries from then on. A Pod that asks again under its key
-// has the same answer, and takes no second place: the place is renewed if the last time is RenewedAfter old. After
-// Policy.Count has found the Pod, the book has no keys of the Pod any more: a further request under the key takes a
-// further place until Policy.CreatingFor has passed. A subset without bound has no places to write down.
+// Take takes a place for a new Pod in the first subset with a free place, and returns the book to store if
+// Choice.Changed is true. key is the Pod's name, or a generated id that the Pod carries from then on. A Pod that asks
+// again under its key has the same answer, and takes no second place: the place is renewed if the last time is
+// RenewedAfter old. After Policy.Count has found the Pod, the book no longer has the Pod's key: a further request under
+// the key takes a further place until Policy.CreatingFor has passed. For a subset without a limit, Take records
+// nothing.
 //
 // If a Pod of the same name was deleted a moment ago, the new Pod gets the old Pod's subset, provided that the subset
 // is open and the place is still free. If no subset has a free place, Choice.Subset is empty: create the Pod without a

@@ -15,8 +15,8 @@ type Member struct {
 	Name, Key string
 	// Subset is the name of the Pod's subset, as returned by a Matcher; empty if none.
 	Subset string
-	// Created is the Pod's creationTimestamp, so that a stale cache's earlier Pod does not count as the new Pod of the
-	// same name. Not needed for Pods with generated names.
+	// Created is the Pod's creationTimestamp, so that an earlier Pod shown by a stale cache does not count as the new
+	// Pod of the same name. Created is not needed for Pods with generated names.
 	Created time.Time
 }
 
@@ -32,10 +32,10 @@ type Tally struct {
 }
 
 // Count counts the Pods and updates the book. members are all active Pods of the book's revision, from a cache whose
-// content never goes back in time. The place of an awaited Pod stays taken for Policy.CreatingFor, and the place of a
-// Pod whose deletion was admitted stays free for Policy.DeletingFor.
+// content never becomes older. The place of an awaited Pod stays taken for Policy.CreatingFor, and the place of a Pod
+// whose deletion was admitted stays free for Policy.DeletingFor.
 //
-// A Pod that appears in another subset than admitted gives back the place in the former.
+// A Pod that appears in a subset other than the subset of its admission frees its place in the subset of its admission.
 //
 // Store the book on condition that nobody has written meanwhile: if the write replaced the entry of a webhook that has
 // just taken a place, the place would be given to two Pods. Count again after a conflict.
@@ -111,7 +111,8 @@ func (c counter) keep(
 		}
 		age := c.now.Sub(entries[key].Time)
 		if age >= life || age < -life {
-			if code != NotCreated || !c.exists[key] { // the API server refuses a second Pod with a name
+			// a Pod of the same name keeps the API server from creating the awaited Pod, so nothing is lost
+			if code != NotCreated || !c.exists[key] {
 				add(&c.Lost, lost(code, c.place, key, life))
 			}
 			continue

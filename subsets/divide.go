@@ -14,7 +14,7 @@ type Standing string
 const (
 	// Open subsets get Pods. The zero Standing means open, too.
 	Open Standing = "Open"
-	// Closed subsets get no further Pods: Pods there could not be scheduled. See Policy.Next.
+	// Closed subsets get no further Pods: Pods of the subset could not be scheduled. See Policy.Next.
 	Closed Standing = "Closed"
 	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. If Config.Reserve is set, the
 	// new Pods of such a subset have substitutes in other subsets until the new Pods have settled. Otherwise OnTrial
@@ -29,13 +29,14 @@ type State struct {
 	// Settled is the number of Pods that keep their place: the Pods bound to a Node, or the Pods that are ready. If
 	// only ready Pods count, a Pod that is unready for a moment loses its place in a closed subset.
 	Settled int
-	// Standing says whether the subset takes further Pods. Required if Config.Reserve is set: a new subset in a workload
-	// with Pods is OnTrial, and an Open subset would take Pods from the others before the new Pods run.
+	// Standing says whether the subset takes further Pods. Required if Config.Reserve is set: a new subset in a
+	// workload with Pods is OnTrial, and an Open subset would take Pods from the other subsets before the new Pods run.
 	Standing Standing
-	// Hold leaves a closed subset Replicas Pods, although fewer have settled: a workload that deletes settled Pods for a
-	// smaller number must not be lowered step by step. Reserve holds the Pods anyway.
+	// If Hold is set, a closed subset keeps Replicas Pods even if fewer have settled: a workload that deletes settled
+	// Pods when its number is lowered must not lose one settled Pod after the other. If Config.Reserve is set, the
+	// subset keeps the Pods in any case.
 	Hold bool
-	// Capacity is how many Pods, with the present ones, the subset has room for; nil if unknown.
+	// Capacity is the number of Pods, including the present Pods, that fit into the subset; nil if unknown.
 	Capacity *int
 }
 
@@ -43,21 +44,21 @@ type State struct {
 type Division struct {
 	// Replicas are the numbers of Pods, in the order of the subsets.
 	Replicas []int
-	// Reserved are the numbers of these Replicas that are expected to stay pending, and that have substitutes in other
-	// subsets. Nil unless Config.Reserve is set.
+	// Reserved are the numbers of Pods in Replicas that are expected to stay pending, and that have substitutes in
+	// other subsets. Nil unless Config.Reserve is set.
 	Reserved []int
-	// Left is the number of replicas for which no subset has a place. The sum of Replicas without Reserved, plus Left,
-	// is the divided number.
+	// Left is the number of replicas for which no subset has a place. The sum of Replicas minus the sum of Reserved,
+	// plus Left, is the number of replicas that was divided.
 	Left int
 	// Limits say which subsets should have got more Pods, and why they did not. Only the first ten are listed.
 	Limits reason.List
 
 	subsets []compiled
-	full    []bool // closed, with all Pods that the subset may have
+	full    []bool // the subset is closed, and has all Pods that the subset may have
 }
 
-// Places are the Replicas as places, for Pick, Rank and Policy.Take: a new Pod goes where a place is free. A closed
-// subset takes a new Pod only for its minimum, or if Config.Reserve is set.
+// Places are the Replicas as places, for Pick, Rank and Policy.Take: a new Pod gets a subset with a free place. A
+// closed subset takes a new Pod only for its minimum, or if Config.Reserve is set.
 func (d Division) Places() []Place {
 	out := make([]Place, len(d.Replicas))
 	for i, n := range d.Replicas {
@@ -88,10 +89,10 @@ func (s *span) give(want, demand int) int {
 // new workload. The same input always gives the same division, and dividing again after the division was carried out
 // changes nothing.
 //
-// Minimums come first, in the order of the subsets while replicas last. With Config.Stay settled Pods come next, then
-// Config.Fill decides. A closed subset keeps its settled Pods and its minimum: for the minimum of a closed subset, a
-// settled Pod of another subset may be in excess. No maximum is ever exceeded. If there are no subsets, all replicas
-// are Left.
+// Minimums come first, in the order of the subsets while replicas last. If Config.Stay is set, settled Pods come next;
+// then Config.Fill decides. A closed subset keeps its settled Pods and its minimum: if fewer Pods than the minimum have
+// settled there, a settled Pod of another subset may become surplus. No maximum is ever exceeded. If there are no
+// subsets, all replicas are Left.
 //
 // The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. If Divide
 // returns an error, the caller should change nothing.

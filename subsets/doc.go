@@ -1,16 +1,16 @@
-// Package subsets answers "how many Pods in which subset (a zone, a node pool, a cluster), and to which does this Pod
-// go?" A subset is any part of a workload with a name, bounds and Pods.
+// Package subsets answers "how many Pods in which subset (a zone, a node pool, a cluster), and which is this Pod's
+// subset?" A subset is any part of a workload with a name, bounds and Pods.
 //
 // # How many
 //
 // Compile the user's subsets with [New] and divide the replicas with [Rules.Divide]. [Fill] says how: in order up to
-// each maximum, by weight, or in fixed shares. [State] says what each subset has now, and whether Pods can be scheduled
-// there. The [Division] says how many replicas have no place, and which limits apply, with the paths of the caller's
-// fields.
+// each maximum, by weight, or in fixed shares. [State] says what each subset has now, and whether Pods of the subset
+// can be scheduled. The [Division] says how many replicas have no place, and which limits apply, with the paths of the
+// caller's fields.
 //
 // If pending Pods of a kind should move to other subsets, set Config.Stay to keep settled Pods in place, and close
 // subsets with [Policy.IsStuck] and [Policy.Next]. If pending Pods should keep their place, set Config.Reserve to
-// create substitutes in other subsets until they run, and use [Policy.IsReserved] and [Proving].
+// create substitutes in other subsets until the pending Pods run, and use [Policy.IsReserved] and [Proving].
 //
 // # To which
 //

@@ -11,12 +11,12 @@ import (
 // Unlimited is the Max of a Place without a limit.
 const Unlimited = -1
 
-// Place is a subset with room for new Pods. The zero value takes none. In a list of places, a place without a name and
-// a second place with the same name take no Pods.
+// Place says how many Pods may be in a subset, and whether the subset gets new Pods. The zero value takes no Pods. In a
+// list of places, a place without a name and a second place with the same name take no Pods.
 type Place struct {
 	// Name is the subset's name. Required.
 	Name string
-	// Max is how many Pods may be in the subset, Unlimited for any number. Below Unlimited stands for 0.
+	// Max is how many Pods may be in the subset, Unlimited for any number. A number below Unlimited means 0.
 	Max int
 	// Closed subsets get no new Pods.
 	Closed bool
@@ -74,8 +74,9 @@ func (p *Place) path() string {
 }
 
 // Places are the maximums of the subsets for a number of replicas, for kinds that send each new Pod to the first subset
-// with room. closed tells the closed subsets, nil for none. The errors are those of Divide, and InvalidSubsets unless
-// the Fill is InOrder: ratios and shares depend on the present Pods, so such kinds ask Division.Places.
+// with a free place. closed reports whether a subset is closed; nil means that no subset is closed. The errors are
+// those of Divide, and InvalidSubsets unless the Fill is InOrder: ratios and shares depend on the present Pods, so such
+// kinds use Division.Places.
 func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, error) {
 	if err := r.check(replicas, nil); err != nil {
 		return nil, err
@@ -107,12 +108,13 @@ type Choice struct {
 	Subset string
 	// Changed says that the book has changed and must be stored before the Pod is created.
 	Changed bool
-	// Why says why earlier subsets were not chosen; at most ten reasons.
+	// Why says why the subsets before the chosen subset were not chosen; at most ten reasons.
 	Why reason.List
 }
 
-// Pick returns the first subset that may get another Pod. have returns the number of Pods in a subset. Pick is for a
-// caller that creates all Pods itself and knows its own creations; callers in several processes need a Book.
+// Pick returns the first subset that may get another Pod. have returns the number of Pods in a subset. Use Pick if a
+// single process creates all the Pods, and have counts the Pods just created, too. If several processes create Pods,
+// record the chosen places in a Book.
 func Pick(places []Place, have func(subset string) int) Choice {
 	var c Choice
 	places = distinct(places)

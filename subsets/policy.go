@@ -24,8 +24,8 @@ type Policy struct {
 	ClosedFor time.Duration
 }
 
-// RenewedAfter is the age from which on a further request with the same key renews a place's time: the last request was
-// at most RenewedAfter later than the time in the book.
+// A further request with the same key renews the time of a place only if the time is at least RenewedAfter old. So the
+// last request was at most RenewedAfter later than the time in the book.
 const RenewedAfter = 2 * time.Second
 
 const (
@@ -73,8 +73,8 @@ type Mark struct {
 
 // Next returns the standing of a subset with the given number of stuck Pods, and the time until the next call, or 0 if
 // no further call is needed. A subset with stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod
-// is stuck then. A subset of an unknown Standing, and a closed subset without a time, are closed from now on. A caller
-// whose Pods must go somewhere does not ask for the last subset.
+// is stuck then. A subset of an unknown Standing, and a closed subset without a time, are closed from now on. If every
+// Pod must get a subset, do not call Next for the last subset, so that the last subset never closes.
 func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 	p = p.complete()
 	closed := was.Standing != "" && was.Standing != Open && was.Standing != OnTrial
@@ -99,8 +99,8 @@ func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 }
 
 // IsReserved reports whether a Pod keeps a place for which other subsets have a substitute (Config.Reserve), and the
-// time until IsReserved must be called again; 0 if never. was is the last answer for the Pod, which the caller
-// remembers, nil for a new Pod; in is the standing of the Pod's subset.
+// time until IsReserved must be called again; 0 if never. The argument was is the last answer for the Pod, remembered
+// by the caller, or nil for a new Pod; the argument in is the standing of the Pod's subset.
 //
 // A new Pod in a closed subset is reserved, and a stuck Pod becomes reserved; a Pod stays reserved until the Pod has
 // been ready for ClosedFor. Count all other Pods as State.Settled. A Pod of an old revision proves nothing about the
@@ -114,9 +114,10 @@ func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Tim
 	return !ready || !podstate.IsActive(pod), wait
 }
 
-// Proving is Next for Config.Reserve, where pending Pods keep their place and show when the subset can run Pods again:
-// a subset with reserved Pods is closed, and a closed subset without reserved Pods is on trial. If the next division
-// gives a subset on trial more Pods than before, store the subset as Closed, otherwise as Open.
+// Proving returns the next standing of a subset if Config.Reserve is set. Pending Pods then keep their place, and show
+// when the subset can run Pods again: a subset with reserved Pods is closed, and a closed subset without reserved Pods
+// is on trial. If the next division gives a subset on trial more Pods than the previous division, store the subset as
+// Closed, otherwise as Open.
 func Proving(was Standing, reserved int) Standing {
 	switch {
 	case reserved > 0:

@@ -26,7 +26,7 @@ const (
 	MaxReached reason.Code = "MaxReached"
 	// CapacityReached means that no further Pod fits into a subset.
 	CapacityReached reason.Code = "CapacityReached"
-	// SubsetClosed means that a subset gets no further Pods, because Pods there could not be scheduled.
+	// SubsetClosed means that a subset gets no further Pods, because Pods of the subset could not be scheduled.
 	SubsetClosed reason.Code = "SubsetClosed"
 )
 

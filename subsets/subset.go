@@ -20,8 +20,8 @@ const (
 	// scaling up takes no Pod from any subset.
 	ByWeight Fill = "ByWeight"
 	// Fixed gives each subset exactly Subset.Replicas, and divides the remaining replicas evenly among the subsets that
-	// have no Replicas. Replicas that cannot be divided evenly go to the subsets with the most Pods, and among equals
-	// to the later name.
+	// have no Replicas. Replicas that cannot be divided evenly go to the subsets with the most Pods, and among subsets
+	// with equally many Pods to the subset with the later name.
 	Fixed Fill = "Fixed"
 )
 

@@ -44,8 +44,8 @@ type filling struct {
 // The next Pod goes to the subset with the least (2*has+1)/weight (the method of Webster and Sainte-Laguë). To be fast
 // for millions of Pods, fill does not distribute Pods one by one: filling all subsets to a common level gives each
 // subset all Pods with (2*has+1)/weight up to the level, and a binary search finds the highest level that does not need
-// too many Pods. The levels tried are multiples of 1/heaviest, so from one level to the next each subset gets at most a
-// single Pod.
+// too many Pods. The levels tried are multiples of 1 divided by the greatest weight, so from one level to the next each
+// subset gets at most a single Pod.
 func (f *filling) fill(amount int) int {
 	if amount <= 0 {
 		return amount
@@ -62,7 +62,7 @@ func (f *filling) fill(amount int) int {
 		}
 		return amount - room
 	}
-	low, high := uint64(0), (2*uint64(total)+1)*heaviest //nolint:gosec // both are small enough for uint64
+	low, high := uint64(0), (2*uint64(total)+1)*heaviest //nolint:gosec // the numbers fit into uint64
 	for low < high {
 		middle := low + (high-low+1)/2
 		if f.needed(middle, heaviest, amount) <= amount {
@@ -98,7 +98,7 @@ func (f *filling) at(i int, level, heaviest uint64) int {
 	hi, lo := bits.Mul64(level, f.weight(i))
 	// The quotient is at most level, as no weight is above the heaviest.
 	quotient, _ := bits.Div64(hi, lo, heaviest)
-	n := int(min((quotient+1)/2, uint64(f.caps[i]))) //nolint:gosec // n is a number of Pods
+	n := int(min((quotient+1)/2, uint64(f.caps[i]))) //nolint:gosec // caps[i] is an int, and n is not larger
 	return max(n, f.has[i])
 }
 
@@ -122,7 +122,8 @@ func (f *filling) last(amount int, level, heaviest uint64) {
 // compare orders the subset with the lower quotient first. Among equals the order avoids moving Pods: for fixed shares
 // the subset with more Pods comes first, for weights a subset that has the Pod already.
 func (f *filling) compare(i, j int) int {
-	a, b := uint64(2*f.has[i]+1)*f.weight(j), uint64(2*f.has[j]+1)*f.weight(i) //nolint:gosec // not negative
+	// No number of Pods is negative.
+	a, b := uint64(2*f.has[i]+1)*f.weight(j), uint64(2*f.has[j]+1)*f.weight(i) //nolint:gosec // see above
 	if c := cmp.Compare(a, b); c != 0 {
 		return c
 	}

@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// Keys are the names of the entries in the Secret's data. If a field has several names, the first name present in the
-// Secret is read, and all are written. All names but Rotate are required; if Config.External is set, only CACert, Cert
-// and Key are required.
+// Keys are the names of the entries in the Secret's data. If a field has several names, the value is read under the
+// first name present in the Secret, and written under all names. All names but Rotate are required; if Config.External
+// is set, only CACert, Cert and Key are required.
 type Keys struct {
 	// CACert is the certificate authority that has signed the leaf, and CAKey its private key.
 	CACert, CAKey []string
@@ -24,8 +24,8 @@ type Keys struct {
 	OldCACerts string
 	// State is the time, as JSON, from which the overlap of the present rotation stage counts.
 	State string
-	// Rotate requests a rotation to a new authority if the entry exists, with any value. When the rotation begins, the
-	// entry is removed. If the name is empty, users cannot request a rotation.
+	// Rotate is the entry by which a user requests a rotation to a new authority; any value counts. When the rotation
+	// begins, the entry is removed. If the name is empty, users cannot request a rotation.
 	Rotate string
 }
 

@@ -30,8 +30,8 @@ type Observation struct {
 	// the object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
 	Disturbed time.Time
 	// DisturbedSince is when the disturbance began: since then, an object was observed without the bundle again and
-	// again, with less than an overlap in between. DisturbedBy is the object last observed without the bundle. Both are
-	// used only in the reason RotationHeldUp, and may be empty.
+	// again, with intervals shorter than the overlap. DisturbedBy is the object last observed without the bundle. Both
+	// are used only in the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
 	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that passed. Zero
@@ -167,7 +167,7 @@ func (d *Decision) replaceNext(*Config, Observation) bool {
 	return d.write(*f.next.fault())
 }
 
-// renewLeaf needs no overlap, because the authority stays the same.
+// renewLeaf acts if the leaf expires soon. A renewal needs no overlap, because the authority stays the same.
 func (d *Decision) renewLeaf(c *Config, _ Observation) bool {
 	f := d.plan.found
 	due := c.leafDue(f)
@@ -224,9 +224,9 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	return true
 }
 
-// heldUp replaces the reason for waiting after so long a time that the wait will not end without help. The rotation
-// must not continue: API servers may use the CA bundle in the disturbed object. The leaf is still renewed under its
-// present authority.
+// heldUp replaces the reason waits by RotationHeldUp if the disturbance has lasted so long that the wait will not end
+// without help. The rotation must not continue: API servers may use the CA bundle in the disturbed object. The leaf is
+// still renewed under its present authority.
 func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	if o.DisturbedSince.IsZero() || o.Disturbed.Sub(o.DisturbedSince) < heldUpAfter*c.Overlap {
 		return waits
@@ -263,8 +263,8 @@ func (d *Decision) write(why reason.Reason) bool {
 	return true
 }
 
-// doubt reports whether a certificate only seems expired, or not yet valid, because the clock has just jumped. If so,
-// the decision waits.
+// doubt reports whether a certificate may seem expired, or not yet valid, only because the clock has just jumped. If
+// so, the decision waits until the clock has run normally for a while.
 func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	until := seen.ClockJumped.Add(settle)
 	if seen.ClockJumped.IsZero() || !d.plan.now.Before(until) || (fault.Code != CertificateExpired && fault.Code != CertificateNotYetValid) {

@@ -134,8 +134,8 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 	}
 }
 
-// judgeIssuer finds out whether the authority's next leaf would be refused like the present leaf. An authority that has
-// signed a leaf accepted by clients is able to sign further leaves.
+// judgeIssuer finds out whether clients would also refuse the next leaf of the authority. An authority that has signed
+// a leaf accepted by clients is able to sign further leaves.
 func (f *found) judgeIssuer(c *Config, now time.Time) {
 	if f.leaf.fault() != nil && f.ca.fault() == nil {
 		f.ca.certErr = c.unable(&f.ca, c.Keys.CACert[0], now)
@@ -206,7 +206,7 @@ func (f *found) bundle() []byte {
 }
 
 // set identifies the signing authority together with all other authorities in the bundle. A stamp is valid only for the
-// same set.
+// authorities for which the stamp was written.
 func (f *found) set() string {
 	hash := sha256.New()
 	for _, cert := range f.authorities() {
@@ -294,7 +294,7 @@ func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-// parseKey parses PKCS#1, SEC 1 and PKCS#8.
+// parseKey parses a private key in one of the formats PKCS#1, SEC 1 and PKCS#8.
 func parseKey(raw []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(raw)
 	if block == nil {

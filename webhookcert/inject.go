@@ -66,7 +66,7 @@ func DiffValidating(live *admissionregistrationv1.ValidatingWebhookConfiguration
 
 // DiffConversion compares the conversion webhook of a CustomResourceDefinition with its wanted content. The error is a
 // reason.Reason with code NoConversionWebhook if the definition has no conversion webhook, and otherwise the same as
-// for DiffMutating. The parameter is unstructured, because the Go type would require another module.
+// for DiffMutating. The parameter is unstructured, because the Go type is in a module that the kit does not import.
 func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, error) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	config, has, err := unstructured.NestedMap(live.Object, "spec", "conversion", "webhook", "clientConfig")

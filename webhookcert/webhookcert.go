@@ -47,9 +47,10 @@
 // names, private keys of another certificate, certificates expired or not yet valid, and authorities whose leaves
 // clients do not accept (because of name constraints, usages, critical extensions or a short key).
 //
-// Parts that can be used are kept. If only the leaf is bad, its authority is kept. An authority that was replaced stays
-// in the bundle for an overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used unchanged. The entry of the
-// signing authority contains no other certificate, so OpenKruise can use the Secret again.
+// Parts of the Secret that can be used are kept. If only the leaf cannot be used, its authority is kept. An authority
+// that was replaced stays in the bundle for an overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used unchanged.
+// The entry of the signing authority contains no other certificate, so OpenKruise can use the Secret after a switch
+// back.
 //
 // All functions are pure and safe for concurrent use, and never modify arguments.
 package webhookcert

@@ -121,7 +121,7 @@ func recheck(ctx context.Context, apiReader client.Reader, owner client.Object, 
 }
 
 // change is an addition or removal of the owner's reference: the entry for a strategic merge patch, and the references
-// that replace the owner's in a whole list.
+// that replace the owner's references in a whole list.
 type change struct {
 	owner types.UID
 	entry any

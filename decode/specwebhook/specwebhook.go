@@ -1,4 +1,4 @@
-// Package specwebhook answers "how does my validating webhook refuse a bad spec, and only where somebody has just
+// Package specwebhook answers "how does my validating webhook refuse an invalid spec, and only where somebody has just
 // written it?".
 //
 // New turns a function that checks an object into a validator for controller-runtime:

@@ -10,11 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// AskAll is Ask for a Pod with several budgets, each listed once: the request is admitted if all budgets admit the
-// request. by is the budget that refused, or the last budget asked if all admitted. AskAll asks all budgets before
-// spending from any budget. If somebody else spends from a budget at the same moment, the request may be refused after
-// spending from earlier budgets. The spent shares stay spent for Policy.LeavingFor or ChangingFor, and another request
-// about the same Pod can use the shares.
+// AskAll is like Ask, for a Pod with several budgets, each listed once: the request is admitted if all budgets admit
+// the request. The result by is the budget that refused or, if all budgets admitted the request, the last budget asked.
+// AskAll asks all budgets before spending from any budget. If somebody else spends from a budget at the same moment,
+// the request may be refused after spending from earlier budgets. The spent shares stay spent for Policy.LeavingFor or
+// ChangingFor, and another request about the same Pod can use the shares.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	if g == nil || g.statuses == nil {
 		return decision, by, errNotMade

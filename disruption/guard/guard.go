@@ -117,8 +117,8 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	return decision, nil
 }
 
-// ofOwn adjusts the decision for a request that may have spent before: if a request for the Pod was admitted a moment
-// ago, the request itself has spent.
+// ofOwn removes the reason of a decision if the request itself has spent from the budget: spent is true, and the
+// decision says that a request for the Pod was admitted a moment ago.
 func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 	if spent && decision.Admitted && decision.Reason.Code == disruption.LetGoAlready {
 		decision.Reason = reason.Reason{}
@@ -126,7 +126,7 @@ func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 	return decision
 }
 
-// decide decides on a given version of the budget.
+// decide decides about a request, given a version of the budget.
 func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption.Request, dryRun bool) (disruption.Ledger, disruption.Decision, sharedstatus.Need) {
 	if budget.GetDeletionTimestamp() != nil { // the cache may not show yet that a new object with the same name exists
 		return before, gone(client.ObjectKeyFromObject(budget)), sharedstatus.Confirm
@@ -142,17 +142,17 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 	return before, decision, sharedstatus.Answer
 }
 
-// Permit is Ask for a controller about to act: if Permit returns nil, the controller may act, and a webhook with the
-// same budget will also admit the controller's request. Otherwise the error is the reason of the refusal, or an error
-// of Ask. serves says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the
-// Pod's readiness gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a
-// Pod with an open gate must call Ask.
+// Permit is like Ask, for a controller about to act: if Permit returns nil, the controller may act, and a webhook with
+// the same budget will also admit the controller's request. Otherwise the error is the reason of the refusal, or an
+// error of Ask. serves says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes
+// the Pod's readiness gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes
+// a Pod with an open gate must call Ask.
 //
 // Permit spends from the ledger stored by the last count. A Pod that has failed since the count still counts as in
 // service, even if the pass that asks knows of the failure. A controller whose rollouts may take down several Pods at a
 // time must count at the begin of the pass, store the count (ownercache.View.WriteSharedStatus), and act in this pass
-// only if the count was stored. Alternatively, the rollout keeps to the same number of Pods: package rollout counts
-// Pods that are unavailable.
+// only if the count was stored. Alternatively, limit the rollout to as many unavailable Pods as the budget allows:
+// package rollout counts Pods that are unavailable.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
 	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {

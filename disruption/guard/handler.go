@@ -30,11 +30,12 @@ type Protected struct {
 const uncountedRetry = 10
 
 // Handler returns a webhook's handler that admits deletions, evictions and changes of Pods as far as budgets allow: see
-// ReviewOf for the rules of its configuration. of returns the protection of a Pod, and false if the Pod has no budget:
-// if of answered from an unsynced cache, every Pod could be deleted, so of must wait for the cache, or return an error.
-// of must be safe for concurrent use. A refused eviction gets the eviction API's response, 429 with the cause
-// DisruptionBudget, so that clients such as kubectl drain retry; other refused requests get 403. If a read or write
-// failed and the answer is unknown, the response is 429. The webhook needs sideEffects NoneOnDryRun.
+// ReviewOf for the rules of its configuration. The argument named of is a function that returns how a Pod is protected,
+// or false if the Pod has no budget. If this function answered from an unsynced cache, every Pod could be deleted. So
+// the function must wait for the cache, or return an error. The function must be safe for concurrent use. A refused
+// eviction gets the eviction API's response, 429 with the cause DisruptionBudget, so that clients such as kubectl drain
+// retry; other refused requests get 403. If a read or write failed and the answer is unknown, the response is 429. The
+// webhook needs sideEffects NoneOnDryRun.
 func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		status, err := g.handle(ctx, req, of)
@@ -49,7 +50,7 @@ func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protec
 }
 
 // handle returns the refusal of a request, or nil. The response must not carry the HTTP status of an internal error:
-// kubectl drain would take a 404 for a deleted Pod (pkg/drain/drain.go).
+// kubectl drain would conclude from a 404 that the Pod was deleted (pkg/drain/drain.go).
 func (g *Guard[O]) handle(
 	ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error),
 ) (*apierrors.StatusError, error) {

@@ -106,7 +106,7 @@ func (r *Review) evicts(ctx context.Context, live client.Reader, req admission.R
 // podOf decodes a Pod, or returns nil if the request has none: old API servers do not send the deleted object.
 func podOf(raw []byte) (*corev1.Pod, error) {
 	if len(raw) == 0 {
-		return nil, nil //nolint:nilnil // nil without an error: see above
+		return nil, nil //nolint:nilnil // neither a Pod nor an error: old API servers do not send the deleted object
 	}
 	pod := &corev1.Pod{}
 	if err := decode.Object(raw, pod); err != nil {

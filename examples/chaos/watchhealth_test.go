@@ -13,7 +13,7 @@ func watchMutants() []mutant {
 		{"a version that is not served holds up whoever waits for all caches", health, "if k.config.Presence == nil || !apierrors.IsNotFound(err) {", "if err != nil {", found("TestUnknownKindIsNotTakenForAbsent")},
 		{"a cache counts as current while its watch is down", health, "if s.current && k.informer.HasSynced()", "if k.informer.HasSynced()", found("TestMissedChangesAreFound")},
 		{"a kind that has come counts as absent until it was listed", health, "&& (!s.absent || k.isAbsent()) {", "{", found("TestKindThatComesAndGoes")},
-		{"the cache lacks the events of a rest", lasting, "\t\tw.again = true // what comes during the rest is missed\n", "", found("TestAwaitAfterARest")},
+		{"the cache lacks the events of a rest", lasting, "\t\tw.again = true // events during the wait are missed\n", "", found("TestAwaitAfterARest")},
 		{"the first list is that of a server that is behind", health, "options.ResourceVersion == \"0\"", "options.ResourceVersion == \"none\"", found("TestAwaitAfterTheStart")},
 		{"a kind of which nobody knows counts as absent", health, "return s == Absent\n", "return s != Served\n", found("TestUnknownKindIsListedFirst")},
 	}

@@ -25,7 +25,8 @@ type Options struct {
 }
 
 // Clients makes clients that record their writes, and knows the awaited writes of each owner. Clients is safe for
-// concurrent use. Make Clients with NewClients. In a manager, add Clients as a runnable: Start lifts the barrier.
+// concurrent use. Make Clients with NewClients. In a manager, add Clients as a runnable: until Start has compared the
+// caches with the API server, Check makes all owners wait.
 type Clients struct {
 	client    client.Client
 	apiReader client.Reader
@@ -64,9 +65,9 @@ func NewClients(c client.Client, apiReader client.Reader, options Options, sourc
 	return out, nil
 }
 
-// For returns a client that records its writes to the sources for the owner: Check does not let the owner's next
-// decision pass before the cache shows the writes. Reads are not affected, nor are writes to resources without a
-// Source. A call of For costs a small allocation; make a client for each pass.
+// For returns a client that records its writes to the sources for the owner: Check returns nil for the owner only after
+// the cache shows the writes. Reads are not affected, nor are writes to resources without a Source. A call of For costs
+// a small allocation; make a client for each pass.
 func (c *Clients) For(owner types.UID, more ...types.UID) client.Client {
 	return &boundClient{Client: c.client, clients: c, owners: append([]types.UID{owner}, more...)}
 }

@@ -47,8 +47,8 @@ func (d *doubts) take(owner types.UID) []*target {
 // InDoubt reports whether a write of the owner since the last Check got no response. Any further decision on the same
 // observed objects would ignore this write.
 //
-// If so, go on with other objects, but do not begin the next phase of the pass: its decision may rest on an outdated
-// state.
+// If so, finish the current kind of action on other objects, but begin no other kind of action in the pass: its
+// decision may rest on an outdated state.
 func (c *Clients) InDoubt(owner metav1.Object) bool {
 	c.doubts.mu.Lock()
 	defer c.doubts.mu.Unlock()
@@ -129,7 +129,7 @@ func isUnanswered(err error) bool {
 	}
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
-		return true // no response at all
+		return true // the server has sent no response
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusRequestTimeout

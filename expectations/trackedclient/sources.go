@@ -2,7 +2,7 @@
 // owner, so that the next decision can wait for the write.
 //
 // In a reconciler this takes two lines: [Clients.Check] before any decision, and writes through the client of
-// [Clients.For]. Package ownercache does both. Besides answered writes, the package takes care of four cases:
+// [Clients.For]. Package ownercache makes both calls. Besides answered writes, the package takes care of four cases:
 //
 //   - A write without a response (a timeout, a broken connection, an internal error) may nevertheless have been carried
 //     out. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise
@@ -32,15 +32,15 @@ import (
 )
 
 const (
-	// NoOwner means that a client for an empty owner UID was asked to write to a tracked resource. NoOwner is a bug of
-	// the program; no request was sent.
+	// NoOwner means that a client for an empty owner UID was asked to write to a tracked resource. NoOwner means a bug
+	// in the calling program; no request was sent.
 	NoOwner reason.Code = "NoOwner"
 	// NotTrackable means that the outcome of a write could not be awaited: a deletion without a UID, or the deletion of
-	// a collection. NotTrackable is a bug of the program; no request was sent.
+	// a collection. NotTrackable means a bug in the calling program; no request was sent.
 	NotTrackable reason.Code = "NotTrackable"
 )
 
-// Index is what Clients need to know about a cache. An ownercache.Index is an Index.
+// Index is what Clients need to know about a cache. An ownercache.Index implements Index.
 type Index interface {
 	expectations.Progress
 	// HasSynced reports whether the cache has received its first list.
@@ -57,24 +57,24 @@ type Source struct {
 	Store expectations.Store
 	// Kind is the kind of the objects, such as v1 Pod, for reads from the API server.
 	Kind schema.GroupVersionKind
-	// Index is the cache.
+	// Index shows which objects the cache has.
 	Index Index
 	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for lists from the API server.
 	Restrict []client.ListOption
-	// Served reports whether the API server has the resource now: a resource that owners can do without. While Served is
-	// false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package
-	// watchhealth is. Nil stands for always.
+	// Served reports whether the API server has the resource now, if owners can do without the resource. While Served
+	// is false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package
+	// watchhealth is. Nil means that the resource is always served.
 	Served func() bool
 }
 
 func (s *Source) isServed() bool { return s.Served == nil || s.Served() }
 
-// Pods is the source for Pods.
+// Pods returns the Source for Pods; index is the index of their cache.
 func Pods(index Index) Source {
 	return Source{Store: store("", "pods"), Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Index: index}
 }
 
-// Revisions is the source for ControllerRevisions.
+// Revisions returns the Source for ControllerRevisions; index is the index of their cache.
 func Revisions(index Index) Source {
 	return Source{
 		Store: store(appsv1.GroupName, "controllerrevisions"), Index: index,
@@ -82,12 +82,12 @@ func Revisions(index Index) Source {
 	}
 }
 
-// Nodes is the source for Nodes, for controllers that read Nodes but do not write Nodes.
+// Nodes returns the Source for Nodes, for controllers that read Nodes but do not write Nodes.
 func Nodes(index Index) Source {
 	return Source{Store: store("", "nodes"), Kind: corev1.SchemeGroupVersion.WithKind("Node"), Index: index}
 }
 
-// Claims is the source for PersistentVolumeClaims.
+// Claims returns the Source for PersistentVolumeClaims; index is the index of their cache.
 func Claims(index Index) Source {
 	return Source{
 		Store: store("", "persistentvolumeclaims"), Index: index,
@@ -95,8 +95,8 @@ func Claims(index Index) Source {
 	}
 }
 
-// Owners is the source for the owners themselves, whose status a controller writes. If Owners is not among the sources,
-// the next decision may rest on the previous status.
+// Owners returns the Source for the owners themselves, whose status a controller writes. If Owners is not among the
+// sources, the next decision may rest on the previous status.
 func Owners(resource schema.GroupResource, kind schema.GroupVersionKind, index Index) Source {
 	return Source{Store: expectations.Store{GroupResource: resource}, Kind: kind, Index: index}
 }

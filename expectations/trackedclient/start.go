@@ -18,9 +18,9 @@ const (
 	// pollInterval is the time between two checks of the stores by Start. Each check reads only memory.
 	pollInterval = 20 * time.Millisecond
 	// patience is how long a store may take to reach the version of the quorum read. After patience, Start compares the
-	// store's content instead, once in each compareInterval. A store of a busy resource reaches the version within
-	// milliseconds; the store of a resource that rarely changes learns a new version only about once a minute, although
-	// no object is missing.
+	// store's content instead, once in each compareInterval. A store of a resource that often changes reaches the
+	// version within milliseconds; the store of a resource that rarely changes learns a new version only about once a
+	// minute, although no object is missing.
 	patience        = 200 * time.Millisecond
 	compareInterval = time.Second
 	// firstRetry and lastRetry bound the wait of Start after a failed read; each wait is twice the previous wait.
@@ -34,8 +34,8 @@ func (*Clients) NeedLeaderElection() bool { return true }
 // Start waits until the caches show the writes of a previous leader. Call Start once leadership is gained; a manager
 // with Clients as a runnable does so. Start waits until the caches have synced, makes a quorum read per source (a list
 // of at most one object, metadata only), and returns once each cache has reached the version read or, after a while,
-// holds the same objects as the API server. Until Start returns, Check refuses all owners unless the option NoBarrier
-// is set, so workers may already run.
+// holds the same objects as the API server. Until Start returns, Check makes all owners wait unless the option
+// NoBarrier is set, so workers may already run.
 //
 // Start repeats a read after a temporary failure (no response, a timeout, an error of the server, throttling) until ctx
 // ends, with backoff and a log line. Nobody else would call Start again: a manager stops if Start returns an error.
@@ -107,7 +107,7 @@ func (c *Clients) poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// patientVersion is quorumVersion, repeated after temporary errors.
+// patientVersion calls quorumVersion until the call succeeds or fails with an error that is not temporary.
 func (c *Clients) patientVersion(ctx context.Context, s *Source) (string, error) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		version, err := c.quorumVersion(ctx, s)
@@ -150,7 +150,7 @@ func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) 
 func isUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // compare lifts the barrier of a cache if the cache holds the same objects as the API server. The cache's version may
-// lag behind although no event is missing; the cache equals the list exactly when no event is on its way.
+// lag behind although no event is missing; the cache equals the list exactly when every event has been delivered.
 func (c *Clients) compare(ctx context.Context, store expectations.Store) error {
 	s := c.sourceOf(store)
 	version, same, err := s.sameAsLive(ctx, c.apiReader, nil)

@@ -29,8 +29,8 @@
 // because of a stale Pod.
 //
 // Next does not remember earlier stops, so the agent must delay repeated stops, by Pod and container name: an instance
-// may start once more with old values if the kubelet receives the change of the Pod late. A container may need a third
-// stop, but never immediately. OpenKruise waits 3 seconds at first, and doubles the wait up to 10 minutes.
+// may start once more with old values if the kubelet receives the change of the Pod late. A third stop of a container
+// may be necessary, but is never urgent. OpenKruise waits 3 seconds at first, and doubles the wait up to 10 minutes.
 //
 // # Secrets
 //
@@ -39,8 +39,8 @@
 //
 // # Wire format
 //
-// The report has OpenKruise's format with an addition: native sidecars, which OpenKruise's agent does not report.
-// OpenKruise finds containers by name, and ignores the entries of sidecars.
+// The report has OpenKruise's format, with additional entries for native sidecars, which OpenKruise's agent does not
+// report. OpenKruise finds containers by name, and ignores the entries of sidecars.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package runtimemeta

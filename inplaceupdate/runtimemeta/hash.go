@@ -107,7 +107,7 @@ func (e Environment) String() string {
 	return fmt.Sprintf("%d variables", len(e.list))
 }
 
-// GoString is String.
+// GoString returns the same text as String, so that the verb %#v prints no values.
 func (e Environment) GoString() string { return e.String() }
 
 // value returns the value of a variable, empty for a missing variable. If a variable occurs several times, the last
@@ -128,8 +128,8 @@ func ExpectedHash(pod *corev1.Pod, c *corev1.Container, ignored []string) uint64
 }
 
 // CurrentHash returns the hash of a running container with the given environment, or 0 if the environment was not read.
-// A variable hidden by a later variable of the same name is hashed with its present value: no process gets the old
-// value.
+// A variable hidden by a later variable of the same name is hashed with the Pod's present value, because no process
+// reads the hidden variable.
 func CurrentHash(pod *corev1.Pod, c *corev1.Container, env Environment, ignored []string) uint64 {
 	if !env.read {
 		return 0
@@ -161,7 +161,7 @@ func PlainHashes(c *corev1.Container) (short, full uint64) {
 func deepHash(v any) uint64 {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return 0 // hardly any container has this hash; the caller waits then, which is safe
+		return 0 // hardly any container has hash 0; if one has, the caller only waits
 	}
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, dump.ForHash(raw))

@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Rules say which containers a node agent must stop. With the zero value, the agent reports and stops nothing.
+// Rules say which containers a node agent must stop. If the Rules are the zero value, the agent reports the containers
+// and stops none.
 type Rules struct {
 	// Condition is the Pod condition with status False during an in-place update: inplaceupdate.Keys.Gate. If Condition
 	// is empty, no container is stopped.
@@ -80,13 +81,13 @@ func Concerns(pod *corev1.Pod, group, annotation string) bool {
 	return err == nil && version.Group == group
 }
 
-// Next returns the agent's next action for a Pod, given the instances of its containers and the previous report. before
-// is the empty report if the Pod has no readable report. A Pod that is being deleted needs no action.
+// Next returns the agent's next action for a Pod, given the instances of its containers and the previous report. If the
+// Pod has no readable report, pass the zero Report as before. A Pod that is being deleted needs no action.
 //
 // The container runtime knows new instances before the Pod's status does, and the report follows the runtime. The hash
-// of an instance's environment is computed once and then kept. If the runtime has no instance of a container, the
-// container's entry is kept as long as the Pod's status shows the same instance: a runtime forgets ended instances, a
-// kubelet does not.
+// of an instance's environment is computed once, and then copied from report to report. If the runtime has no instance
+// of a container, the container's entry is kept as long as the Pod's status shows the same instance: a runtime forgets
+// ended instances, a kubelet does not.
 func (r Rules) Next(pod *corev1.Pod, instances []Instance, before Report) Step {
 	if !podstate.IsActive(pod) {
 		return Step{Report: before}

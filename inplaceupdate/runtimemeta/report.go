@@ -37,7 +37,7 @@ type Hashes struct {
 	ExtractedEnvFromMetadataHash uint64 `json:"extractedEnvFromMetadataHash,omitempty"`
 }
 
-// longest is the length of a report in bytes, enough for 300 containers. Nodes write reports, and an attacker who
+// longest limits the length of a report in bytes, enough for 300 containers. Nodes write reports, and an attacker who
 // controls a Node may write anything.
 const longest = 64 << 10
 

@@ -121,7 +121,7 @@ func (v versions) Update(r schema.GroupVersionResource, obj runtime.Object, name
 	return v.ObjectTracker.Update(r, obj, namespace, opts...)
 }
 
-// Patch is Update with the result of a patch.
+// Patch stores the result of a patch, like Update.
 func (v versions) Patch(r schema.GroupVersionResource, obj runtime.Object, namespace string, opts ...metav1.PatchOptions) error {
 	if err := v.replace(r, obj, namespace); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c *Cluster) intercept() interceptor.Funcs {
 				return err
 			}
 			o := (&client.DeleteOptions{}).ApplyOptions(opts)
-			stored := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it has the same type
+			stored := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy has the same type
 			if err := w.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
 				return err
 			}
@@ -299,7 +299,7 @@ type informer struct {
 	handlers []toolscache.ResourceEventHandler
 }
 
-// HasSynced returns true: the informer has no goroutine.
+// HasSynced returns true: the informer needs no first list, because only show changes its content.
 func (x *informer) HasSynced() bool { return true }
 
 // AddEventHandler stores the handler for show.
@@ -312,14 +312,16 @@ func (x *informer) show(objects []runtime.Object, version string) error {
 	store := x.GetIndexer()
 	gone := map[string]any{}
 	for _, old := range store.List() {
-		gone[old.(client.Object).GetNamespace()+"/"+old.(client.Object).GetName()] = old //nolint:forcetypeassert // all are objects
+		// the cache holds only API objects
+		gone[old.(client.Object).GetNamespace()+"/"+old.(client.Object).GetName()] = old //nolint:forcetypeassert
 	}
 	for _, object := range objects {
-		object := object.(client.Object) //nolint:forcetypeassert // all are objects
+		object := object.(client.Object) //nolint:forcetypeassert // the cache holds only API objects
 		key := object.GetNamespace() + "/" + object.GetName()
 		old, known := gone[key]
 		delete(gone, key)
-		if known && old.(client.Object).GetResourceVersion() == object.GetResourceVersion() { //nolint:forcetypeassert // all are objects
+		// the cache holds only API objects
+		if known && old.(client.Object).GetResourceVersion() == object.GetResourceVersion() { //nolint:forcetypeassert
 			continue
 		}
 		if err := store.Update(object); err != nil {

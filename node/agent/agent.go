@@ -153,8 +153,8 @@ func (a *Agent) wakeAll() {
 	}
 }
 
-// Run processes Pods until the context ends, and returns after everything that has begun has ended. An API server or a
-// container runtime that is unavailable causes no error: see Waiting.
+// Run processes Pods until the context ends, and returns after all calls of work and all stops have ended. An API
+// server or a container runtime that is unavailable causes no error: see Waiting.
 func (a *Agent) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { _ = a.worker.Start(ctx) }) // Start returns no errors

@@ -10,7 +10,8 @@
 // The agent calls work with a [Pod] after each event of the Pod, after the time that work has returned, and after the
 // end of a stop that work has begun. [Pod.Observe] returns the state from which package containerrestart decides, and
 // [Pod.Begin] carries out the decision: preStop hook and stop run in separate goroutines, so no worker waits for a
-// container runtime. A stop continues only as long as each pass says that the stop is still wanted: see [Pod.Keep].
+// container runtime. A stop continues only as long as each call of work says that the stop is still wanted: see
+// [Pod.Keep].
 //
 // # What may be missing
 //

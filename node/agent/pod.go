@@ -38,7 +38,7 @@ type Pod struct {
 	*corev1.Pod
 
 	worker   *Worker
-	listed   []cri.Container // listed at most once
+	listed   []cri.Container // containers of the Pod, listed at most once in a call of Work
 	asked    bool
 	keeps    []string // IDs of the instances whose stops continue
 	keepsAll bool
@@ -111,9 +111,9 @@ func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, insta
 }
 
 // Begin begins the stop of a step, if the step has a stop, and keeps the stops that the step waits for: call Begin
-// after the record was written. grace replaces the grace period of the Pod; nil keeps the Pod's. Hook, ports and grace
-// period are those with which the instance was started, as reported by its runtime. The error says that the hook cannot
-// be run: the container is then stopped without its hook.
+// after the record was written. grace replaces the grace period of the Pod; nil means the Pod's grace period. Hook,
+// ports and grace period are those with which the instance was started, as reported by its runtime. The error says that
+// the hook cannot be run: the container is then stopped without its hook.
 func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	for _, c := range step.Containers {
 		if c.Phase == containerrestart.Restarting && c.StoppedID != "" {

@@ -18,7 +18,7 @@ import (
 )
 
 // Work is what an agent does for a Pod of the Node. again is the time until the next call even if no event occurs; zero
-// for never. After an error, Work is called again, after a longer time for each error in a row. Calls for a Pod do not
+// for never. After an error, Work is called again; the wait grows with each error in a row. Calls for a Pod do not
 // overlap.
 type Work func(ctx context.Context, pod *Pod) (again time.Duration, err error)
 

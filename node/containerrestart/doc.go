@@ -19,7 +19,7 @@
 // An instance is a single run of a container. A request records the instance of each container when the request begins.
 // A container counts as restarted when a newer instance has run for long enough and is ready according to the Pod's
 // status. It does not matter why the old instance has ended: a crash, an update or a failed probe also counts. Such a
-// container is not stopped again, unless the request has Force; then the container is stopped once.
+// container is not stopped again unless the request has Force set; then the container is stopped once.
 //
 // Instances are compared by ID, never by time. The kubelet's restart count says which instance is the newest. Durations
 // are measured with the runtime's times, which come from the Node's clock, like the caller's now. The start of a

@@ -8,11 +8,11 @@ const defaultGrace = 30 * time.Second
 // leastGrace is the shortest time that the kubelet gives a runtime to stop a container.
 const leastGrace = 2 * time.Second
 
-// Grace is the time for a preStop hook and for stopping the container together.
+// Grace is how long a preStop hook and the stop of its container may take together.
 type Grace time.Duration
 
-// GraceOf returns the grace period of a stop: wanted (from the request), or if nil own (the Pod's), or if nil 30 s. A
-// negative period counts as zero.
+// GraceOf returns the grace period of a stop: wanted (the request's period) or, if wanted is nil, own (the Pod's
+// period) or, if both are nil, 30 s. A negative period counts as zero.
 func GraceOf(own, wanted *time.Duration) Grace {
 	switch {
 	case wanted != nil:

@@ -140,8 +140,8 @@ func (p *pass) judgeStopped(j *judged, i Instance) {
 	p.wait(j, StartAwaited, p.lookAgain(i.Finished), fmt.Sprintf("exit code %d, and the kubelet has not started the container again yet", i.ExitCode), "see the kubelet's events of the Pod")
 }
 
-// lookAgain is the time until the next check of a container that the kubelet should start: the longer the container has
-// been stopped, the longer.
+// lookAgain is the time until the next check of a container that the kubelet should start, and grows with the time
+// since the container has stopped.
 func (p *pass) lookAgain(since time.Time) time.Duration {
 	if since.IsZero() {
 		return soonest
@@ -297,7 +297,7 @@ func (p *pass) unready() (wait time.Duration, why reason.Reason) {
 	return wait, why
 }
 
-// explainOrder records why the next container waits for an earlier one.
+// explainOrder records why the next container waits for an earlier container.
 func (p *pass) explainOrder(first int) {
 	for i := first + 1; i < len(p.judged); i++ {
 		if j := &p.judged[i]; j.due != nil {

@@ -10,8 +10,8 @@ type State uint8
 
 // These are the states of an instance.
 const (
-	// Unknown is any state not listed here. Such an instance counts as neither running nor ended: just after a runtime
-	// has started, it may not know the states of instances.
+	// Unknown is any state other than the states below. Such an instance counts as neither running nor ended: just
+	// after a runtime has started, it may not know the states of instances.
 	Unknown State = iota
 	// Created instances have not started.
 	Created

@@ -21,7 +21,7 @@ const (
 	Begun
 )
 
-// Candidate is a request for a Pod that has not ended according to its record.
+// Candidate is an unfinished request for a Pod, judged by the request's record.
 type Candidate struct {
 	// Object is the request.
 	Object reason.Object
@@ -68,7 +68,7 @@ func Pick(candidates []Candidate) (next int, waiting []Wait) {
 // inFront is the largest number of reasons repeated from the request being handled.
 const inFront = 2
 
-// behind is the reason why requests wait for another request.
+// behind returns the reason why requests wait for another request.
 func behind(first Candidate) reason.Reason {
 	why := reason.Reason{Code: BehindRequest, Object: first.Object, Detail: "goes first", Remedy: "wait for the end of " + first.Object.String()}
 	if !first.HasDeadline {

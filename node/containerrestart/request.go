@@ -61,8 +61,8 @@ type Container struct {
 	// Stopped records that the container was stopped for the request: the runtime was asked to stop it, or the
 	// container has ended by itself.
 	Stopped bool
-	// StoppedID is the ID of the instance that was to be stopped, if recorded. The ID matters only with Force: if the
-	// ID is not recorded and the process dies before the stop, the instance may not be stopped.
+	// StoppedID is the ID of the instance that was to be stopped, if recorded. The ID matters only if Force is set: if
+	// the ID is not recorded and the process dies before the stop, the instance may not be stopped.
 	StoppedID string
 	// Why says why the container has failed, if recorded.
 	Why reason.Reason
@@ -73,13 +73,13 @@ type Phase string
 
 // These are the phases of a container.
 const (
-	// Pending containers have not been stopped yet.
+	// Pending means that the container has not been stopped yet.
 	Pending Phase = "Pending"
-	// Restarting containers are being stopped, or have been stopped and have not restarted yet.
+	// Restarting means that the container is being stopped, or has been stopped and has not restarted yet.
 	Restarting Phase = "Restarting"
-	// Restarted containers have restarted. The phase never changes again.
+	// Restarted means that the container has restarted. The phase never changes again.
 	Restarted Phase = "Restarted"
-	// Failed containers could not be restarted. The phase never changes again.
+	// Failed means that the container could not be restarted. The phase never changes again.
 	Failed Phase = "Failed"
 )
 

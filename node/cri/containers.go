@@ -67,7 +67,7 @@ func (r *Runtime) Containers(ctx context.Context, pod types.UID) ([]Container, e
 	for _, listed := range list.GetContainers() {
 		answer, err := r.status(ctx, listed.GetId(), false)
 		switch {
-		case isUnknown(err): // removed since the list
+		case isUnknown(err): // the runtime has removed the container since the list was made
 		case err != nil:
 			return nil, err
 		case answer.GetStatus().GetLabels()[labelPodUID] != "" && (pod == "" || answer.GetStatus().GetLabels()[labelPodUID] == string(pod)):

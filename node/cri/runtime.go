@@ -72,8 +72,8 @@ func New(endpoint string) (*Runtime, error) {
 	return &Runtime{path: path}, nil
 }
 
-// NewDialed returns a runtime whose connections dial makes, without a socket: a runtime in the same process, or behind
-// a tunnel. name is used in messages in place of the path. NewDialed makes no connection.
+// NewDialed returns a runtime whose connections are made by dial and not through a socket: a runtime in the same
+// process, or behind a tunnel. name is used in messages in place of the path. NewDialed makes no connection.
 func NewDialed(name string, dial func(context.Context) (net.Conn, error)) *Runtime {
 	return &Runtime{path: name, dialer: dial}
 }

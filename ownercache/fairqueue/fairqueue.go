@@ -51,7 +51,7 @@ func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	}
 }
 
-// queue tells turns when a request is finished, which client-go's queue does not.
+// queue reports finished requests to turns, because client-go's queue does not.
 type queue struct {
 	Queue
 
@@ -102,9 +102,10 @@ func (t *turns) Len() int {
 	return 1
 }
 
-// next returns the index in order of the namespace whose turn is next, or -1 if there is none. A worker that finishes
-// and takes the next request takes nothing from a waiting worker. Either as many workers are free as before, or the
-// finished request was the last in progress of its namespace, and such a namespace goes first.
+// next returns the index, in the field order, of the namespace whose turn is next, or -1 if there is none. A worker
+// that finishes a request and takes the next request deprives no waiting worker of a request. Either the number of free
+// workers stays the same, or the finished request was the last in progress of its namespace, and such a namespace goes
+// first.
 func (t *turns) next() int {
 	if t.atOnce <= 0 {
 		return min(len(t.order), 1) - 1
@@ -131,7 +132,7 @@ func (t *turns) Pop() reconcile.Request {
 	}
 	all := t.waiting[namespace]
 	item := all[0]
-	all[0] = reconcile.Request{} // the array stays in memory longer than the request
+	all[0] = reconcile.Request{} // the array stays in memory longer than the request needs to
 	if rest := all[1:]; len(rest) > 0 {
 		t.waiting[namespace] = rest
 		t.order = append(t.order, namespace)
@@ -163,9 +164,9 @@ func (t *turns) count() int {
 }
 
 // PerNamespace returns a rate limiter that has a limiter from newLimiter for each namespace with failing requests. Use
-// PerNamespace as controller.Options.RateLimiter. With the default limiter, all namespaces share ten retries per
-// second: each failure delays everybody's next retry further. If newLimiter is nil, the limiters are
-// controller-runtime's default limiters. The result is safe for concurrent use if the limiters are.
+// PerNamespace as controller.Options.RateLimiter. Otherwise all namespaces share the ten retries per second of
+// controller-runtime's default limiter, so each failure delays the next retry in every namespace. If newLimiter is nil,
+// the limiters are controller-runtime's default limiters. The result is safe for concurrent use if the limiters are.
 func PerNamespace(newLimiter func() Limiter) Limiter {
 	if newLimiter == nil {
 		newLimiter = workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]

@@ -20,7 +20,8 @@ type turn[O client.Object, L any] struct {
 	// was last read from the API server.
 	asks      bool
 	confirmed time.Time
-	// failed counts the attempts since the last certain write; overtaken is when the last of these attempts began.
+	// failed counts the attempts since the last write that certainly succeeded; overtaken is when the last of these
+	// attempts began.
 	failed    int
 	overtaken time.Time
 	// stored is the time of the last write, and gap the time to wait before the next write.
@@ -30,8 +31,9 @@ type turn[O client.Object, L any] struct {
 
 const (
 	// attempts is how often a request is decided again after a conflict, within about half a second. retries is the
-	// first pause, and each pause is longer by as much: a writer that lost must write before the other writers write
-	// again. A slow write, or a write without a response, counts as much as three conflicts.
+	// length of the first pause, and each further pause is longer by the same amount: a writer that lost must write
+	// before the other writers write again. A slow write, or a write without a response, counts as much as three
+	// conflicts.
 	attempts = 20
 	dear     = 3
 	retries  = time.Millisecond
@@ -41,10 +43,12 @@ const (
 	longest  = 80 * time.Millisecond
 	// calm is the time after a conflict during which the cache is considered stale.
 	calm = time.Second
-	// confirms is how long a read from the API server stays valid if nothing is written. A cache may lag by more.
+	// confirms is how long a read from the API server stays valid if nothing is written. A cache may be stale for
+	// longer than this time.
 	confirms = time.Second
-	// prompt is the longest duration of a write after which the decision still holds: an entry's time counts from
-	// before the write. If all writes are slower, tolerable is the longest duration of the last attempt's write.
+	// A decision still holds if its write takes at most the time prompt: the time of an entry counts from before the
+	// write. If the writes of all attempts take longer than prompt, tolerable limits the duration of the last attempt's
+	// write.
 	prompt    = time.Second
 	tolerable = 3 * time.Second
 )
@@ -82,7 +86,7 @@ func (t *turn[O, L]) fails(at time.Time) {
 	t.gap = min(max(2*t.gap, shortest), longest)
 }
 
-// writes records the stored object.
+// After a successful write, writes records the stored object.
 func (t *turn[O, L]) writes(stored O, at time.Time) {
 	switch {
 	case at.Sub(t.overtaken) >= calm:
@@ -93,8 +97,8 @@ func (t *turn[O, L]) writes(stored O, at time.Time) {
 	t.newest, t.known, t.stored, t.failed = stored, true, at, 0
 }
 
-// attempt answers the requests and stores the ledger in a single write. rest are the requests that must be decided
-// again.
+// attempt answers the requests and stores the ledger in a single write. The result rest has the requests that must be
+// decided again.
 func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
 	base, err := s.base(ctx, o, batch)
 	if err != nil {
@@ -105,8 +109,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 	ledger, held, then := s.decide(base, batch)
 	switch {
 	case then == Confirm && began.Sub(o.confirmed) >= confirms:
-		// No write follows that would fail with a conflict if the object is stale, and another process may have stored
-		// an entry for the same request.
+		// The object must be read: no write follows whose failure would show that the object is stale, and another
+		// process may have stored an entry for the same request.
 		o.asks = true
 		return held
 	case then != Store:
@@ -191,7 +195,7 @@ func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, e
 }
 
 // decide decides the requests one after the other, and answers a request at once if the answer needs neither a read nor
-// a write. held are the other requests, and then is their greatest Need.
+// a write. decide returns the other requests as held, and the greatest of their Needs as then.
 func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Need) {
 	present := s.config.Ledger(base)
 	ledger, then = present, Answer
@@ -225,8 +229,8 @@ func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held 
 	return ledger, held, then
 }
 
-// misused returns an error if a decision has changed the ledger but its Need says that nothing is stored: the same
-// share would be given out again.
+// misused returns an error if a decision has changed the ledger although its Need says that nothing must be stored:
+// without the changed ledger, the next decision would grant the same share again.
 func (s *Statuses[O, L]) misused(needs Need, before, after L) error {
 	switch {
 	case needs == Store:

@@ -73,7 +73,7 @@ func (s *Statuses[O, L]) await(r *request[O, L], key client.ObjectKey) error {
 	}
 }
 
-// enter puts a request into the queue of its object, unless too many requests are there.
+// enter puts a request into the queue of its object, unless too many requests are in the queue.
 func (s *Statuses[O, L]) enter(r *request[O, L], key client.ObjectKey) (*object[O, L], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gather adds the waiting requests to the requests not answered yet, and drops requests whose callers have gone.
+// gather adds the waiting requests to the requests not answered yet, and drops requests whose callers no longer wait.
 // Requests with more failed attempts are first; requests with equally many are sorted by name.
 func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*request[O, L] {
 	s.mu.Lock()
@@ -162,8 +162,8 @@ func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*requ
 	return batch
 }
 
-// safely is attempt, but a panic in the caller's functions becomes an error: the panic would end the process and not
-// only the request.
+// safely calls attempt, and turns a panic of the caller's functions into an error, because the panic would end the
+// whole process.
 func (s *Statuses[O, L]) safely(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -189,7 +189,7 @@ func answer[O client.Object, L any](batch []*request[O, L], err error) {
 func whileAnyWaits[O client.Object, L any](batch []*request[O, L]) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(batch[0].ctx))
 	var waiting atomic.Int32
-	waiting.Store(int32(len(batch))) //nolint:gosec // at most crowd
+	waiting.Store(int32(len(batch))) //nolint:gosec // a batch has at most crowd requests
 	stops := make([]func() bool, len(batch))
 	for i, r := range batch {
 		stops[i] = context.AfterFunc(r.ctx, func() {

@@ -24,10 +24,10 @@
 //
 // # Given back
 //
-// An entry of the ledger is a promise that the counting controller ends: the controller drops an entry when the Pod
-// exists, was deleted, or has not appeared for some time. If a request fails later, or a process dies after the write,
-// the controller's next count removes the entry. The controller must write on condition that the object has not
-// changed, as ownercache.View.WriteSharedStatus does.
+// An entry of the ledger reserves a share until the counting controller drops the entry: when the Pod exists, was
+// deleted, or has not appeared for some time. If a request fails later, or a process dies after the write, the
+// controller's next count removes the entry. The controller must write on condition that the object has not changed, as
+// ownercache.View.WriteSharedStatus does.
 //
 // RBAC: get on the kind of the object, list and watch if the client reads from a cache, and patch on its status.
 package sharedstatus
@@ -49,8 +49,8 @@ import (
 var (
 	// ErrGone means that the API server has no object with the name.
 	ErrGone = errors.New("the object does not exist")
-	// ErrContended means that others changed the object at each attempt to write, that all writes took too long, or
-	// that too many requests wait. Nothing was granted: the client must retry.
+	// ErrContended means that other writers changed the object at each attempt to write, that all writes took too long,
+	// or that too many requests wait. Nothing was granted: the client must retry.
 	ErrContended = errors.New("others ask for the object, or change it, at the same time")
 )
 
@@ -58,12 +58,12 @@ var (
 type Need uint8
 
 const (
-	// Confirm needs an up-to-date object: the answer does not change the ledger, but depends on a ledger that may be
-	// outdated. The API server is asked at most once a second for each object.
+	// Confirm means that an up-to-date object is needed: the answer does not change the ledger, but depends on a ledger
+	// that may be outdated. The API server is asked at most once a second for each object.
 	Confirm Need = iota
-	// Store needs the ledger to be stored first.
+	// Store means that the ledger must be stored before the answer is returned.
 	Store
-	// Answer needs nothing: the answer is right whatever other processes write.
+	// Answer means that nothing must be done: the answer is right whatever other processes write.
 	Answer
 )
 
@@ -141,9 +141,9 @@ const successors = 3
 // more after Ask has returned.
 //
 // If the object was replaced by another object with the same name, Ask decides on the new object. The error is ErrGone
-// only if the API server has no such object; ErrContended; or the error of a failed read or write, of a cancelled
-// context, or of an object that does not keep the stored ledger. After an error, the answer is unknown and nothing is
-// granted. If the ledger was stored nevertheless, the controller's next count removes the entry.
+// only if the API server has no such object. Other errors are ErrContended, and the errors of a failed read or write,
+// of a cancelled context, or of an object that does not keep the stored ledger. After an error, the answer is unknown
+// and nothing is granted. If the ledger was stored nevertheless, the controller's next count removes the entry.
 func Ask[O client.Object, L, A any](
 	ctx context.Context, s *Statuses[O, L], key client.ObjectKey, name string, decide func(object O, before L) (after L, answer A, then Need),
 ) (answer A, err error) {
@@ -162,7 +162,7 @@ func Ask[O client.Object, L, A any](
 			return none, err
 		}
 		r := &request[O, L]{name: name, ctx: ctx, seen: seen, answered: make(chan error, 1)}
-		given := new(A) // another goroutine writes to given, until the answer
+		given := new(A) // another goroutine writes to given until the request is answered
 		r.decide = func(object O, before L) (after L, then Need) {
 			after, *given, then = decide(object, before)
 			return after, then

@@ -33,7 +33,8 @@ type CRDs struct {
 	changed chan struct{} // closed at each change
 }
 
-// crdKind is watched as unstructured objects, because the Go type would require another module.
+// crdKind is the kind CustomResourceDefinition. Its objects are watched as unstructured objects, because their Go type
+// is in a module that the kit does not import.
 func crdKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }

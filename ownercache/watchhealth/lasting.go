@@ -135,7 +135,7 @@ func (w *lastingWatch) watch(ctx context.Context) error {
 	w.again = err != nil
 	w.down(nil)
 	if w.config.Clock.Since(since) < lasts {
-		w.again = true // what comes during the rest is missed
+		w.again = true // events during the wait are missed
 		return cmp.Or(err, errClosed)
 	}
 	if w.trouble = w.config.Clock.Now(); apierrors.IsResourceExpired(err) {

@@ -146,7 +146,7 @@ func (w *Watches) of(kind schema.GroupVersionKind) []*kindWatch {
 // Down describes a broken watch.
 type Down struct {
 	Kind schema.GroupVersionKind
-	// Since is when the watch was last open, or when the informer first asked for the watch.
+	// Since is when the watch was last open; if the watch was never open, when the informer first asked for the watch.
 	Since time.Time
 	// Err is the error of the last attempt; nil if the API server closed the watch without an error, or if there was no
 	// attempt yet.
@@ -210,7 +210,7 @@ type kindWatch struct {
 	changed chan struct{} // closed at each change
 }
 
-// state is the state of a watch.
+// state says whether a watch is open, and if not, since when and why.
 type state struct {
 	// current says that the watch is open, or that there is nothing to watch.
 	current bool
@@ -308,8 +308,8 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 	if k.config.Presence == nil || !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	// An example is a definition that does not serve the version. A manager that waits for all caches to sync must not
-	// wait for such a kind. Await does wait for it.
+	// One cause is a CustomResourceDefinition that does not serve the version. A manager that waits for all caches to
+	// sync must not wait for such a kind. Await, however, waits for such a kind.
 	k.listAgain.Store(true)
 	return emptyList(), nil
 }
@@ -357,7 +357,8 @@ func (*kindWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // blank returns an empty object of the informer's type.
 func (k *kindWatch) blank() runtime.Object {
-	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert // as like has
+	// the new object has the type of like
+	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert
 	if gvk := k.like.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
 		blank.GetObjectKind().SetGroupVersionKind(gvk)
 	}

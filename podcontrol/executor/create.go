@@ -24,7 +24,7 @@ type draft struct {
 	name, generateName, prefix string
 	// revision is the value of the revision label, and node the Node for the Pod; empty if not used.
 	revision, node string
-	// before creates what must exist before the Pod, such as claims; nil for nothing.
+	// The function before creates what must exist before the Pod, such as claims; nil for nothing.
 	before func(ctx context.Context, pod *corev1.Pod) error
 }
 
@@ -35,9 +35,9 @@ func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
 
 // Create creates a Pod of the owner. A webhook or policy can remove the owner reference, a label of the selector or the
 // revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would create a
-// further Pod in every pass. Create refuses a Pod that lacks these marks from the start (UnusablePod). Create also
-// creates no Pod for an owner being deleted (OwnerDeleting), or if the Rules are invalid and so nobody would open the
-// Pod's gate (podcontrol.InvalidRules). In a Turn with a History, every Pod needs a revision label.
+// further Pod in every pass. Create refuses a Pod that lacks these marks from the start (UnusablePod). Create returns
+// an error for an owner being deleted (OwnerDeleting), and if the Rules are invalid (podcontrol.InvalidRules), because
+// nobody would open the Pod's gate. If the Turn has a History, every Pod needs a revision label.
 func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
 	return t.create(ctx, t.draftOf(pod))
 }
@@ -90,7 +90,7 @@ func (t *Turn[O]) refuses(d draft) error {
 	}
 }
 
-// deleting is the final error if the owner is being deleted, so that nothing may be created for the owner.
+// deleting returns a final error if the owner is being deleted, so that nothing may be created for the owner.
 func (t *Turn[O]) deleting() error {
 	if t.Owner.GetDeletionTimestamp() == nil {
 		return nil

@@ -21,8 +21,8 @@ import (
 // Node, has ended as well.
 var errEnded = errors.New("the Pod before has ended as well")
 
-// endedIn is the attempt to replace an ended Pod of an ordinal or Node (place). The first attempt is made at once. The
-// delays are Kubernetes' delays (pkg/controller/daemon/daemon_controller.go).
+// endedIn describes the attempts to replace ended Pods in a place: an ordinal or a Node. The first attempt is made at
+// once. Later attempts are delayed as in Kubernetes (pkg/controller/daemon/daemon_controller.go).
 func endedIn(owner client.Object, place string) fanout.Attempt {
 	return fanout.Attempt{
 		Object: owner.GetUID(), Target: strconv.FormatInt(owner.GetGeneration(), 10),
@@ -93,8 +93,8 @@ func (t *Turn[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	return wait
 }
 
-// DeleteFrom is Delete for a Pod whose place (ordinal or Node) another Pod will take. If the Pod has ended, the next
-// ended Pod in the place is kept for a while (see Ended), even if the deletion got no response.
+// DeleteFrom is like Delete, for a Pod whose place (ordinal or Node) another Pod will take. If the Pod has ended, the
+// next ended Pod in the place is kept for a while (see Ended), even if the deletion got no response.
 func (t *Turn[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string) (changed bool, err error) {
 	changed, err = t.remove(ctx, pod)
 	if podstate.IsActive(pod) || t.isLeaving(pod) || !changed && (err == nil || !t.InDoubt()) {

@@ -13,9 +13,9 @@
 //
 //   - Only one of the two loops works on a Pod at a time, and only on the version of the Pod for which the decision was
 //     made: otherwise the end of an update could open a gate that the start of another update has just closed.
-//   - An update that the API server, a quota or a webhook refuses is tried again after five minutes, or at once for
-//     another revision, because each attempt takes the Pod out of service. If the rules allow, the Pod is recreated
-//     instead. The owner learns of refusals in the second loop from [Turn.Unfinished].
+//   - An update that the API server, a quota or a webhook refuses is tried again after five minutes, because each
+//     attempt takes the Pod out of service. An update to another revision is tried at once. If the rules allow, the Pod
+//     is recreated instead. The owner learns of refusals in the second loop from [Turn.Unfinished].
 //   - If a deletion, or the end of an update, is refused, it is tried again after 10 seconds, then 20, and so on up to
 //     five minutes, for each Pod separately.
 //   - If Pods have an ordinal or a Node, Pods that end again and again are not replaced in a fast loop: see
@@ -60,8 +60,8 @@ const UnusablePod reason.Code = "UnusablePod"
 // OwnerDeleting means that a Pod or a claim is not created, because the owner is being deleted.
 const OwnerDeleting reason.Code = "OwnerDeleting"
 
-// These are the attempts at changing a single Pod, with the wait after a refusal. A refused update has taken the Pod
-// out of service, so the wait before the next attempt is longer.
+// These are the waits after refused attempts at changing a single Pod, and the names of the attempts. A refused update
+// has taken the Pod out of service, so the wait before the next attempt is longer.
 const (
 	refusalRest            = 5 * time.Minute
 	firstPodRest           = 10 * time.Second
@@ -228,9 +228,9 @@ func (x *Executor[O]) take(pod types.UID) (done func(), ok bool) {
 	return func() { x.busy.Delete(pod) }, true
 }
 
-// takeNewest is take for a Pod of a View. ok is also false if the Pod has changed since the View was made, or if the
-// cache does not show all writes of the loop for single Pods. The Pod's annotations record the progress of an update,
-// and a decision on an older version of the Pod would undo the progress.
+// takeNewest is like take, for a Pod of a View. ok is also false if the Pod has changed since the View was made, or if
+// the cache does not show all writes of the loop for single Pods. The Pod's annotations record the progress of an
+// update, and a decision on an older version of the Pod would undo the progress.
 func (x *Executor[O]) takeNewest(ctx context.Context, pod *corev1.Pod) (done func(), ok bool) {
 	if done, ok = x.take(pod.UID); !ok {
 		return nil, false

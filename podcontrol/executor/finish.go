@@ -100,8 +100,8 @@ func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	return x.control.Lost(pod)
 }
 
-// over forgets a failed attempt at a Pod, and enqueues the owner. The owner has reported the failure, and no event
-// would tell the owner of its end.
+// over removes the record of a failed attempt at a Pod, and enqueues the owner. The owner has reported the failure, and
+// no event would announce that the failure is over.
 func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
 		x.fanout.Backoff.Succeeded(view.Pod.UID, task)
@@ -156,7 +156,7 @@ func (x *Executor[O]) later(ctx context.Context, pod *corev1.Pod, err error) ctr
 	return ctrl.Result{RequeueAfter: wait}
 }
 
-// failureOf is the attempt at finishing an update that failed without a refusal.
+// failureOf describes the attempt at finishing an update whose request failed without being refused.
 func failureOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "go on with the Pod", First: time.Second, Last: 30 * time.Second}}
 }

@@ -28,8 +28,8 @@ type Templates struct {
 	Stamp func(*revision.Decision)
 }
 
-// SyncHistory finds or creates the revision of the templates, and stores the history in the Turn. If the history's
-// Update is nil, the pass must end.
+// SyncHistory finds or creates the revision of the templates, and stores the history in the Turn. If the history has no
+// Update afterwards, the reconcile must end.
 func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) error {
 	if from.Pod == nil {
 		return reason.Final(errors.New("executor: Templates.Pod is required"))
@@ -55,8 +55,9 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) 
 	})
 }
 
-// Left returns the revisions without an owner that an earlier owner of the same name has left and that match the Turn's
-// Selector; without a Selector, none. SyncHistory reuses such revisions; the controller decides whether to adopt them.
+// Left returns the revisions without a controller that an earlier owner of the same name has left behind and that match
+// the Turn's Selector. If there is no Selector, Left returns none. SyncHistory reuses such revisions; the controller
+// decides whether to adopt them.
 func (p *Parts[O]) Left(t *Turn[O]) (out []*appsv1.ControllerRevision) {
 	for _, orphan := range p.Cache.Revisions.Orphans(t.Owner.GetNamespace()) {
 		if p.isLeft(t, orphan) {
@@ -70,7 +71,7 @@ func (p *Parts[O]) isLeft(t *Turn[O], orphan *appsv1.ControllerRevision) bool {
 	return t.Selector != nil && t.Selector.Matches(labels.Set(orphan.Labels)) && p.Histories.IsNamedFor(orphan, t.Owner.GetName())
 }
 
-// TruncateHistory deletes revisions that no Pod in the Set has, beyond the limit. keep are the names of further
+// TruncateHistory deletes revisions that no Pod in the Set has, beyond the limit. keep lists the names of further
 // revisions to keep, such as the current revision. Call TruncateHistory even if other parts of a pass have failed.
 func (p *Parts[O]) TruncateHistory(ctx context.Context, t *Turn[O], limit int, keep ...string) error {
 	if t.History == nil || t.Set == nil {

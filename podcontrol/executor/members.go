@@ -10,8 +10,8 @@ import (
 
 // Members returns the active Pods of a set, for the count of a disruption budget (disruption.Census.Members). A Pod
 // serves while it is ready, is not being updated, and does not wait for its hook before a deletion: a hook may drain
-// the Pod. Package rollout also counts such a Pod as unavailable. Pods that an Executor updates through a readiness
-// gate show the end of their changes, so they count again as soon as they serve.
+// the Pod. Package rollout also counts such a Pod as unavailable. If an update closes a readiness gate, the gate shows
+// the end of the update, so the Pod counts again as soon as the Pod serves.
 func Members(set *podcontrol.Set) []disruption.Member {
 	out := make([]disruption.Member, 0, len(set.Active))
 	for i := range set.Active {

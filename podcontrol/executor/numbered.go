@@ -57,8 +57,8 @@ func (t *Turn[O]) CreateNumbered(ctx context.Context, list []numbered.Create, fr
 	return made, errors.Join(errs...)
 }
 
-// free returns the ordinals whose names are free, those of the old revision under true, and an error for each name that
-// another owner's Pod has.
+// free returns the ordinals whose names are free, keyed by whether the Pod gets the old revision, and an error for each
+// name that another owner's Pod has.
 func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {
@@ -66,7 +66,7 @@ func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []erro
 		switch {
 		case !taken:
 			free[c.Old] = append(free[c.Old], c.Ordinal)
-		case !metav1.IsControlledBy(pod, t.Owner): // otherwise the cache has changed since the view was made
+		case !metav1.IsControlledBy(pod, t.Owner): // a Pod of the owner is new: the cache has changed since the view
 			errs = append(errs, reason.Final(reason.Reason{
 				Code: NameTaken, Object: reason.ObjectOf("Pod", pod), Detail: "somebody else controls the Pod of this name",
 				Remedy: "delete the Pod, or have its ordinal left out",

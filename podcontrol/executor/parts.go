@@ -95,7 +95,8 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	return p, nil
 }
 
-// AddTo adds both loops to the manager: the owners' loop is called name, the Pods' loop name with the suffix "-pods".
+// AddTo adds both loops to the manager. The owners' loop gets the given name, and the loop over single Pods the name
+// with the suffix "-pods".
 func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconciler, owners, pods ownercache.ControllerOptions) error {
 	if p == nil || p.Cache == nil || p.Executor == nil {
 		return errors.New("executor: make Parts with NewParts")

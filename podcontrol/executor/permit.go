@@ -64,7 +64,7 @@ func isFailure(err error) bool {
 	return errors.As(err, &status) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// waits are the refusals by Options.Permit in a pass.
+// waits holds the refusals by Options.Permit in a pass.
 type waits struct {
 	mu      sync.Mutex
 	reasons reason.List
@@ -81,8 +81,8 @@ func (w *waits) add(pod *corev1.Pod, err error) {
 }
 
 // Waiting lists, for a status, what the Set's Pods wait for: hooks that hold Pods, and refusals by Options.Permit in
-// this pass. So call Waiting at the end of the pass. Waiting is no failure, and no error of the pass reports it. The
-// refusals are sorted by the names of the Pods.
+// this pass. So call Waiting at the end of the pass. Pods that wait do not make the pass fail, and no error of the pass
+// mentions the waits. The refusals are sorted by the names of the Pods.
 func (t *Turn[O]) Waiting() reason.List {
 	var list reason.List
 	if t.Set != nil && t.rules.Hooks != (lifecycle.Hooks{}) {
@@ -97,8 +97,8 @@ func (t *Turn[O]) Waiting() reason.List {
 }
 
 // takesOut returns the operation by which a step takes a Pod out of service. ok is false for a step that does not take
-// the Pod out of service. Closing a gate for a hook counts as the begin of the deletion or update that follows: the Pod
-// is already out of service then. Marking a Pod to wait for its hook before a deletion also counts as the deletion,
+// the Pod out of service. Closing a gate for a hook counts as the beginning of the deletion or update that follows: the
+// Pod is already out of service then. Marking a Pod to wait for its hook before a deletion also counts as the deletion,
 // because the hook's owner may drain the Pod.
 func (x *Executor[O]) takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
 	closes := step.Act == podcontrol.Patch && slices.ContainsFunc(step.Changes, closesGate)

@@ -25,10 +25,11 @@ type NodeTemplates struct {
 	Prepare func(pod *corev1.Pod, node string)
 }
 
-// CreatePerNode creates Pods for the Nodes in the list of pernode.Plan, with names from nodefit.PodName: if a Pod
-// exists that the view does not show yet, the API server refuses a second Pod. If a webhook or policy has removed the
-// Node from a Pod, CreatePerNode deletes the Pod again, as Create does. CreatePerNode returns the number of created
-// Pods. Nodes whose Pod was refused before are tried last. All errors are final, as in fanout.Pass.Create.
+// CreatePerNode creates Pods for the Nodes in the list of pernode.Plan, with names from nodefit.PodName: if a Node has
+// a Pod that the cache does not show yet, the API server refuses a second Pod of the same name. If a webhook or policy
+// has removed the Node from a Pod, CreatePerNode deletes the Pod again, as Create does. CreatePerNode returns the
+// number of created Pods. Nodes whose Pod was refused before are tried last. All errors are final, as in
+// fanout.Pass.Create.
 func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
 	if len(nodes) == 0 {
 		return 0, nil

@@ -22,16 +22,16 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is the time until the next pass if the loop that reconciles single Pods works on a Pod now. If a start has
-// failed halfway, the Pod is out of service, and no event would enqueue the Pods' loop.
+// busyRetry is the time until the next pass if the loop that reconciles single Pods works on a Pod now. If the start of
+// an update has failed halfway, the Pod is out of service, and no event would enqueue the Pod.
 const busyRetry = 100 * time.Millisecond
 
 // errNoPlan means a bug of the caller of UpdateTo.
 var errNoPlan = errors.New("no plan for an update in place is given, as rules other than Recreate need")
 
-// Turn is a pass over an owner: the view, the Pods, and the methods that change the Pods. Begin a Turn with
+// Turn is a single reconcile of an owner: the view, the Pods, and the methods that change the Pods. Begin a Turn with
 // Parts.Begin, or with Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use;
-// its fields must be set one after the other, before the first change.
+// set its fields from a single goroutine, before the first change.
 type Turn[O client.Object] struct {
 	*ownercache.View[O]
 
@@ -63,8 +63,8 @@ func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	return t.Set
 }
 
-// Each returns a phase for fanout.Pass.UntilChanged that calls do for each of the Pods, as fanout.Each does. Each and
-// all methods that change a Pod refuse Pods that the owner does not own (NotOwned).
+// Each returns a function for fanout.Pass.UntilChanged. The function calls do for each of the Pods, as fanout.Each
+// does. Each and all methods that change a Pod refuse Pods that the owner does not own (NotOwned).
 func (t *Turn[O]) Each(
 	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
 ) func() error {
@@ -118,7 +118,7 @@ func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 
 // UpdateTo returns a function that takes a Pod to a revision, by an in-place update or by deletion, as the rules say.
 // plan returns the plan for a Pod. UpdateTo does not call plan if the rules always recreate Pods. If a Pod is at the
-// revision already, the function does nothing: the Pods' loop finishes an update that has begun.
+// revision already, the function does nothing: the loop over single Pods finishes an update that has begun.
 func (t *Turn[O]) UpdateTo(
 	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
 ) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
@@ -150,7 +150,8 @@ func (t *Turn[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 	attempt := updateOf(pod, target)
 	wait, refusal := t.executor.fanout.Backoff.Resting(attempt, t.Now)
 	if lost := t.executor.lost(pod) != nil; lost && plan.Possible() {
-		t.Pass.Wake(busyRetry) // the plan does not contain the lost changes; the Pods' loop begins the update again
+		// the plan does not contain the lost changes; the loop over single Pods begins the update again
+		t.Pass.Wake(busyRetry)
 		return false, nil
 	}
 	if refusal == nil || !plan.Possible() {
@@ -230,8 +231,8 @@ func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	return changed, nil
 }
 
-// do sends a step of podcontrol. target is the revision to which the step updates the Pod; empty if the step is no
-// update. leaves says that the Pod will be deleted.
+// do sends the requests of a podcontrol.Step. target is the revision to which the step updates the Pod; empty if the
+// step is no update. leaves says that the Pod will be deleted.
 func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
 	if step.Act == podcontrol.Delete {
 		return t.send(ctx, pod, step, target)
@@ -245,8 +246,8 @@ func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step,
 	return t.patch(ctx, pod, step)
 }
 
-// patch merges the changes and sends them. Both the owner's next pass and the Pods' loop wait until the cache shows
-// these patches.
+// patch merges the changes and sends them. Both the owner's next pass and the loop over single Pods wait until the
+// cache shows these patches.
 func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
 	patches, err := t.executor.options.Merger.Merge(pod, t.executor.options.Clock.Now(), step.Changes...)
 	if err != nil {
@@ -272,7 +273,7 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 		t.executor.options.Observe(t.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
 	case apierrors.IsConflict(err): // a new Pod has the name by now; the cache will show the new Pod soon
 		return false, failed("deleting", pod, err)
-	case !apierrors.IsNotFound(err): // deleted already, perhaps by an own request whose response was lost
+	case !apierrors.IsNotFound(err): // deleted already, perhaps by an earlier request whose response was lost
 		t.executor.options.Observe(t.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
 		if podwrite.IsLasting(err) {
 			err = reason.Reason{Code: DeletionRefused, Object: reason.ObjectOf("Pod", pod), Detail: err.Error()}.With(err)
@@ -287,11 +288,11 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 	return true, t.executor.options.AfterDelete(ctx, t, pod)
 }
 
-// Unfinished names the Pods of the Set for which a write of the Pods' loop was refused or has failed: opening the gate
-// of a new Pod, or a write in the middle of an update (a later batch, the end of a grace period, or the last of several
-// patches). The Pods' loop retries these writes. The Pods' loop does nothing to unreadable Pods. Unfinished also names
-// unreadable Pods, unless they serve at the update revision, and invalid rules, with which the Pods' loop does nothing.
-// The error is final. The owner is enqueued when the back-off of a Pod is over.
+// Unfinished names the Pods of the Set for which a write of the loop over single Pods was refused or has failed:
+// opening the gate of a new Pod, or a write in the middle of an update (a later batch, the end of a grace period, or
+// the last of several patches). The loop retries these writes. The loop does nothing to unreadable Pods. Unfinished
+// also names unreadable Pods, unless they serve at the update revision. If the rules are invalid, the loop changes no
+// Pod, and Unfinished reports the rules. The error is final. The owner is enqueued when the back-off of a Pod is over.
 func (t *Turn[O]) Unfinished() error {
 	if err := t.executor.control.Validate(t.rules); err != nil {
 		return reason.Final(err)
@@ -302,12 +303,13 @@ func (t *Turn[O]) Unfinished() error {
 	for i := range active {
 		pod := &active[i]
 		switch {
-		case pod.Unreadable != nil: // a refusal in an earlier pass does not matter, because nothing is tried any more
+		// a refusal in an earlier pass does not matter, because nothing is tried while the Pod is unreadable
+		case pod.Unreadable != nil:
 			if pod.Updating || !pod.Ready || !pod.Updated {
 				errs = append(errs, pod.Unreadable)
 			}
 		case some:
-			t.Pass.Wake(t.executor.left(pod)) // the Pod may be tried again then
+			t.Pass.Wake(t.executor.left(pod)) // the owner is enqueued when the Pod may be tried again
 			if err := t.heldUp(pod); err != nil {
 				errs = append(errs, err)
 			}
@@ -324,7 +326,7 @@ func (t *Turn[O]) active() []podcontrol.Pod {
 	return t.Set.Active
 }
 
-// heldUp returns why the Pods' loop does nothing to the Pod for now.
+// heldUp returns why the loop over single Pods does nothing to the Pod for now.
 func (t *Turn[O]) heldUp(pod *podcontrol.Pod) error {
 	attempts := []fanout.Attempt{t.executor.finishOf(pod.Pod, t.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
 	if !pod.Updating { // a refused update has not begun, and the owner's pass that chooses the Pod reports the refusal
@@ -346,8 +348,8 @@ func deletionOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: restingTask(deleteName)}
 }
 
-// finishOf is the attempt at finishing a Pod's update in the Pods' loop. If the Pod or its owner's spec has changed, a
-// new attempt is made at once.
+// finishOf describes the attempt at finishing a Pod's update in the loop over single Pods. If the Pod or its owner's
+// spec has changed, a new attempt is made at once.
 func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
 	return fanout.Attempt{
 		Object: pod.UID, Task: restingTask(finishName),
@@ -355,7 +357,7 @@ func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
 	}
 }
 
-// conflictOf is the attempt at a write that requires the present version of the Pod.
+// conflictOf describes the attempt at a write that requires the present version of the Pod.
 func conflictOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: restingTask(versionName), Target: pod.ResourceVersion}
 }

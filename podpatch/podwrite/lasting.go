@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsLasting reports whether an error of the API server will not go away by repeating the request at once: every Refused
-// error, and missing rights. Conflicts, throttling, missing objects, and requests without a response are not lasting.
+// IsLasting reports whether the API server would return the same error if the request were repeated at once: every
+// Refused error, and missing rights. Conflicts, throttling, missing objects, and requests without a response are not
+// lasting.
 func IsLasting(err error) bool {
 	if errors.Is(err, Refused) {
 		return true

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// attempts is the number of attempts of a call. Each conflict means that another client has written the Pod.
+// attempts is how often a call sends its patch at most. Each conflict means that another client has written the Pod.
 const attempts = 5
 
 // Writer changes readiness gates. Make a Writer with New; the zero value only returns errors. Writer is safe for
@@ -50,8 +50,8 @@ func New(c podwrite.Client, live client.Reader, now clock.PassiveClock) (*Writer
 
 // Edit carries out an edit with at most a single patch of pods/status, and with no patch if nothing changes. A patch
 // that closes the gate also sets the Pod's Ready condition to False (see package podpatch). After a conflict, Edit
-// reads the Pod again and starts anew, at most four times. The result is the result of the patch, or zero if no patch
-// was sent.
+// reads the Pod again and starts anew, at most four times. Edit returns the result of the patch, or the zero Result if
+// no patch was sent.
 //
 // The error carries a code of podreadiness, or podwrite.Replaced if the Pod was deleted or another Pod has its name, or
 // wraps the API server's error. If the last attempt ended in a conflict, apierrors.IsConflict recognises the error.

@@ -75,8 +75,8 @@ func setOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 }
 
 // Prepare creates the missing claims of a Pod before the Pod is created, and sets the owner references of existing
-// claims. If a claim is in the way (pvc.Numbered.InTheWay), or was deleted since, Prepare returns an error, because the
-// Pod would have no claim.
+// claims. If a claim is in the way (pvc.Numbered.InTheWay), or was deleted in the meantime, Prepare returns an error,
+// because the Pod would have no claim.
 func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
 	if n.Claim == nil {
 		return errors.New("claimwriter: Numbered.Claim is required: nothing is known of existing claims")
@@ -178,8 +178,8 @@ type Growth struct {
 func growthTask() fanout.Task { return fanout.Task{Name: "grow claims"} }
 
 // GrowAll resizes claims concurrently, and reads each StorageClass once. After a failure GrowAll continues with other
-// claims. After a refusal, by the API server or because of the StorageClass, a claim is left alone for a while, and its
-// StorageClass is not read: see Rest.
+// claims. After a refusal, by the API server or because of the StorageClass, a claim is not resized for a while, and
+// its StorageClass is not read: see Rest.
 func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Growth) error {
 	due := slices.DeleteFunc(slices.Clone(claims), func(claim pvc.Small) bool { return pass.Rests(growthTask(), claim.UID) })
 	classes := ReadClasses(ctx, how.Classes, due)
@@ -200,7 +200,7 @@ func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Gro
 }
 
 // Rest returns how long the back-off of a claim still lasts after a refused resize; until an attempt succeeds, the
-// result is never zero. Pass Rest to pvc.Numbered.Rest.
+// result is never zero. A function for pvc.Numbered.Rest should call Rest.
 func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
 	if !f.Backoff.WasRefused(claim.UID, growthTask()) {
 		return 0

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// maxCollisions is the largest number of names tried in a call. The next call continues from the owner's
+// maxCollisions is the largest number of names that Write tries in a call. The next call continues from the owner's
 // collisionCount.
 const maxCollisions = 16
 

@@ -1,9 +1,9 @@
 // Package numbered answers "which numbered Pods to create, delete and update now, and why no more?" for Pods with names
 // of their own, like the Pods of a StatefulSet.
 //
-// A terminating Pod occupies its name: a new Pod with the name can be created only after the Pod is gone. So [Plan]
-// needs each Pod with its ordinal, and counts the wanted ordinals without an available Pod, not the unavailable Pods.
-// Compute the wanted ordinals with package ordinals.
+// A terminating Pod occupies its name: a new Pod with the name can be created only after the terminating Pod is
+// removed. So [Plan] needs each Pod with its ordinal, and counts the wanted ordinals without an available Pod, not the
+// unavailable Pods. Compute the wanted ordinals with package ordinals.
 //
 // The guarantees of package rollout apply. Plan never creates two Pods of the same ordinal, and ordered management
 // keeps the order of ordinals.
@@ -41,8 +41,8 @@ type Spec struct {
 	// create Pods in order but update several at once, set Parallel, and set ScaleMaxUnavailable to 1. Kubernetes calls
 	// the field podManagementPolicy.
 	Parallel bool
-	// Unordered updates Pods in the given order, not in descending order of their ordinals. Unordered needs Parallel.
-	// Sort the Pods with package podorder.
+	// Unordered updates Pods in the given order, not in descending order of their ordinals. Unordered may be set only
+	// with Parallel. Sort the Pods with package podorder.
 	Unordered bool
 	// Paused stops updates and requested deletions. Pods are still created, and unwanted or ended Pods are still
 	// deleted.
@@ -59,7 +59,7 @@ type Spec struct {
 	// replicas, the Pods are then replaced step by step and not all together.
 	UnlimitedScaleIn bool
 	// UnlimitedRepair updates all unavailable Pods at once if Parallel is set, as OpenKruise does. If false, at most
-	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while so many Pods at the new
+	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while as many Pods at the new
 	// revision are unavailable. So a broken new revision does not reach every old Pod that is restarting at the moment.
 	UnlimitedRepair bool
 
@@ -79,10 +79,10 @@ type Pod struct {
 	// Starting Pods are not available yet but expected to be soon, because somebody created or restarted them a short
 	// while ago. An update takes a starting Pod in its normal order, unlike other unavailable Pods.
 	Starting bool
-	// Rest is how long the back-off of a Pod still lasts whose last change was refused, or whose annotations cannot be
-	// parsed. If Parallel is set, such Pods are updated last, the Pod with the shortest back-off first, because they
-	// would use up the budget of all other Pods. A step may still name a Pod in back-off: the caller decides how soon
-	// to repeat a refused change.
+	// Rest is how long the Pod's back-off still lasts, if the last change of the Pod was refused or its annotations
+	// cannot be parsed. If Parallel is set, Pods in back-off are updated last, the Pod with the shortest back-off
+	// first, because such Pods would use up the budget of all other Pods. A step may still name a Pod in back-off: the
+	// caller decides how soon to repeat a refused change.
 	Rest time.Duration
 	// Resting Pods have Ended and must not be deleted yet, because new Pods would end quickly and be recreated again
 	// and again.
@@ -112,13 +112,13 @@ func (p *Pod) begun() bool {
 // Create is a Pod to create.
 type Create struct {
 	Ordinal int
-	// Old says that the Pod must be created at the old revision, because Partition keeps the ordinal there.
+	// Old says that the Pod must be created at the old revision, because Partition keeps the ordinal at this revision.
 	Old bool
 }
 
 // Step says what the caller must do now. No ordinal is in two lists.
 type Step struct {
-	// Create these Pods, in ascending order. Create has at most 1,000 Pods: the next step has the others.
+	// Create these Pods, in ascending order. Create has at most 1,000 Pods: the next step has the remaining Pods.
 	Create []Create
 	// Delete the Pods of these ordinals, in descending order: Pods that are unwanted, ended, or Specified.
 	Delete []int

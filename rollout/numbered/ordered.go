@@ -27,8 +27,8 @@ func (r *roster) awaitf(ordinal int, remedy, format string, args ...any) {
 	r.Limitf(rollout.OrderedWait, "", remedy, format, args...)
 }
 
-// scaleNext creates the Pod of the lowest wanted ordinal without an available Pod, or deletes an ended Pod there.
-// scaleNext reports whether the step has something to do.
+// scaleNext creates the Pod of the lowest wanted ordinal without an available Pod, or deletes an ended Pod of this
+// ordinal. scaleNext reports whether the step has something to do.
 func (r *roster) scaleNext() bool {
 	rank := 0
 	for i := range r.pods {

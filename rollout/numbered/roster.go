@@ -51,7 +51,7 @@ const (
 	cancel
 )
 
-// staysOld reports whether a Pod is at the old revision and will not be recreated for another reason.
+// staysOld reports whether a Pod is at the old revision and will not be recreated for a reason other than the update.
 func (e *entry) staysOld() bool {
 	return e.wanted && !e.Updated && !e.Specified && (e.Health == rollout.Available || e.Health == rollout.Unavailable)
 }
@@ -194,7 +194,7 @@ func (r *roster) orderAsGiven(order []key) {
 		r.updateOrder[*at] = i
 		*at++
 	}
-	for c := 1; c < len(next); c += 2 { // next now holds the end of each range
+	for c := 1; c < len(next); c += 2 { // next holds the end of each range by now
 		slices.SortStableFunc(r.updateOrder[next[c-1]:next[c]],
 			func(a, b int32) int { return cmp.Compare(r.pods[a].Rest, r.pods[b].Rest) })
 	}
@@ -207,7 +207,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// markDue marks the Pods that must be updated because the partition does not keep the Pods.
+// markDue marks the Pods that must be updated because the partition does not keep these Pods at the old revision.
 func (r *roster) markDue() {
 	if r.OnDelete {
 		return
@@ -227,7 +227,8 @@ func (r *roster) markDue() {
 	for _, i := range r.updateOrder {
 		e := &r.pods[i]
 		switch {
-		// Will be created again: at the new revision if enough Pods remain at the old revision for the partition.
+		// Such a Pod will be created again: at the new revision if enough Pods remain at the old revision for the
+		// partition.
 		case !e.staysOld():
 			e.due = e.wanted && !e.Updated && staying >= r.Partition
 		case left > 0:
@@ -319,7 +320,7 @@ func (r *roster) carryOn() {
 	}
 }
 
-// step collects the planned actions.
+// step collects the planned actions of all Pods in a Step.
 func (r *roster) step() Step {
 	var count [cancel + 1]int
 	for i := range r.pods {

@@ -41,7 +41,7 @@ type Rounding uint8
 const (
 	// Down rounds towards zero.
 	Down Rounding = iota
-	// Up rounds to the next whole number.
+	// Up rounds up to the next whole number.
 	Up
 	// Nearest rounds to the nearest whole number; a half is rounded up.
 	Nearest
@@ -61,7 +61,8 @@ func Resolve(path string, value *intstr.IntOrString, total int, round Rounding) 
 	return resolve(path, value, total, round, true)
 }
 
-// ResolveUncapped is [Resolve] for fields with values above 100 %, such as maxSurge and maxUnavailable of Kubernetes.
+// ResolveUncapped is like [Resolve], for fields with values above 100 %, such as maxSurge and maxUnavailable of
+// Kubernetes.
 func ResolveUncapped(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
 	return resolve(path, value, total, round, false)
 }
@@ -187,7 +188,7 @@ func percentOf(s string, total uint64, round Rounding, capped bool) (int, string
 	return int(quotient), ""
 }
 
-// longPercentOf is percentOf for numbers that do not fit into 64 bits.
+// longPercentOf computes the same as percentOf, for numbers that do not fit into 64 bits.
 func longPercentOf(digits string, decimals int, total uint64, round Rounding) (int, string) {
 	numerator, _ := new(big.Int).SetString(digits, 10)
 	numerator.Mul(numerator, new(big.Int).SetUint64(total))
@@ -202,7 +203,8 @@ func longPercentOf(digits string, decimals int, total uint64, round Rounding) (i
 	return int(quotient.Int64()), ""
 }
 
-// above100 compares the digits before the point, without leading zeros, and the digits after, without trailing zeros.
+// above100 reports whether a percentage is above 100. whole are the digits before the point, without leading zeros, and
+// fraction the digits after, without trailing zeros.
 func above100(whole, fraction string) bool {
 	return len(whole) > 3 || len(whole) == 3 && (whole > "100" || fraction != "")
 }

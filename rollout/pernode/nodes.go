@@ -16,7 +16,7 @@ type decision struct {
 
 	nodes []entry
 	pods  []Pod
-	// lost are Pods whose Node does not exist.
+	// lost lists the Pods whose Node does not exist.
 	lost []int
 
 	create, anew []string
@@ -299,7 +299,7 @@ func (d *decision) willBeUpdated(n *entry) bool {
 // replaceEnded finds the Nodes on which a single ended Pod is replaced at once. If there are two ended Pods, the second
 // may have ended immediately, so both are deleted before a new Pod is created.
 func (d *decision) replaceEnded() {
-	// Whether the partition may keep Nodes from the new revision.
+	// held says that the partition may keep Nodes from the new revision.
 	held := d.Progressive && d.Partition > 0 && !d.OnDelete
 	for i := range d.nodes {
 		n := &d.nodes[i]

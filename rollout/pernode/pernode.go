@@ -2,11 +2,11 @@
 // each Node has a single Pod, like the Pods of a DaemonSet.
 //
 // The number of wanted Pods follows from the Nodes. [Plan] needs package nodefit's verdict for each Node, and the Node
-// of each Pod. Plan counts as unavailable the Nodes without an available Pod. A terminating Pod occupies its Node,
+// of each Pod. Plan counts the Nodes without an available Pod as unavailable. A terminating Pod occupies its Node,
 // unless MaxSurge is set: then the new Pod is created first, and the old Pod is deleted when the new Pod is available.
 //
 // The guarantees of package rollout apply, counted in the Nodes that take part in the update. Plan never creates a
-// third Pod on a Node, or a second Pod without surge.
+// third Pod on a Node or, if MaxSurge is 0, a second Pod.
 package pernode
 
 import (
@@ -29,9 +29,9 @@ type Spec struct {
 	// old Pod is deleted when the new Pod is available.
 	MaxSurge int
 
-	// Progressive creates Pods only on the Nodes that may be at the new revision by Partition, in ascending order of
-	// the Nodes' names, if Partition is not 0. When Partition is lowered step by step, one Node after the other gets
-	// its Pod.
+	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new
+	// revision, in ascending order of the Nodes' names. If Partition is lowered step by step, one Node after the other
+	// gets its Pod.
 	Progressive bool
 	// Paused stops updates. Pods are still created, and Pods on Nodes that should have none are still deleted.
 	Paused bool
@@ -77,8 +77,8 @@ type Pod struct {
 	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can free
 	// the Node.
 	NotSelected bool
-	// Rest is how long the back-off of a Pod still lasts whose last change was refused, or whose annotations cannot be
-	// parsed. Such Pods are updated last, the Pod with the shortest back-off first.
+	// Rest is how long the Pod's back-off still lasts, if the last change of the Pod was refused or its annotations
+	// cannot be parsed. Pods in back-off are updated last, the Pod with the shortest back-off first.
 	Rest time.Duration
 	// PreDeleting Pods will be deleted and wait for their hook. They do not count as available, and their deletion is
 	// never cancelled.
@@ -122,8 +122,8 @@ type Totals struct {
 // are all Pods of the workload, including terminating and ended Pods. Both lists may be in any order.
 //
 // On a Node without a Pod, a Pod is created at the new revision, regardless of Partition. On a Node with a terminating
-// Pod, a new Pod is created only after the Pod is gone, unless MaxSurge is set. Of several Pods on a Node, the oldest
-// is kept. Pods pinned to a Node that does not exist are deleted.
+// Pod, a new Pod is created only after the terminating Pod is removed, unless MaxSurge is set. Of several Pods on a
+// Node, the oldest is kept. Pods pinned to a Node that does not exist are deleted.
 //
 // An update takes the Nodes in descending order of their names. The Nodes not excluded by Partition are chosen first
 // among the Nodes whose Pod is updated already, then among the Nodes whose Pod is being replaced, then among all

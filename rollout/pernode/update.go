@@ -21,7 +21,7 @@ func (d *decision) update() {
 	default:
 		part := d.takingPart()
 		d.replace(part)
-		if d.LeaveUnfit { // otherwise the update deletes the Pods there, and creates no new Pods
+		if d.LeaveUnfit { // otherwise the update deletes the Pods on such Nodes, and creates no new Pods
 			d.leaveUnfit(part)
 		}
 	}
@@ -176,7 +176,7 @@ func (d *decision) downward() (nodes []*entry) {
 }
 
 // isLeft reports whether the Node should have no Pod and no other part of the plan deletes its old Pod: the old Pod is
-// alone there, or beside a new Pod that the Node does not accept.
+// alone on the Node, or beside a new Pod that the Node does not accept.
 func (n *entry) isLeft() bool {
 	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
 		return false

@@ -73,7 +73,7 @@ func (s shapes) difference(before, after *corev1.Pod) []operation {
 }
 
 func (d *differences) set(path string, value reflect.Value) {
-	// "add" replaces an existing value.
+	// The operation "add" replaces an existing value.
 	d.operations = append(d.operations, operation{Op: "add", Path: path, Value: value.Interface()})
 }
 
@@ -101,7 +101,8 @@ func (d *differences) value(path func() string, before, after reflect.Value) {
 	case after.Kind() == reflect.Slice && after.Type().Elem().Kind() != reflect.Uint8:
 		d.lists(path(), before, after)
 	case after.Type() == reflect.TypeFor[map[string]string]():
-		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert // just checked
+		// the types were just checked
+		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert
 	default:
 		d.whole(path, before, after)
 	}

@@ -24,7 +24,8 @@ import (
 type Mutator struct {
 	// Name appears in errors and logs. Required.
 	Name string
-	// Mutate modifies the given Pod. The Pod's namespace is set. Required. Mutate must be safe for concurrent use.
+	// Mutate modifies the given Pod. The Handler has set the Pod's namespace before. Required. Mutate must be safe for
+	// concurrent use.
 	Mutate func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error
 	// Warn returns warnings for the creator of the Pod. A warning does not keep the Pod from being admitted: see
 	// admission.Response. Warn receives the Pod as sent by the client and the Pod after all steps, and must not modify
@@ -108,7 +109,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 func (h *Handler) warnings(ctx context.Context, before, after *corev1.Pod) (warnings []string) {
 	for i := range h.steps {
 		if s := &h.steps[i]; s.Warn != nil {
-			// Run logs the error already.
+			// The method run has logged the error already.
 			_ = s.run(ctx, func() error { warnings = append(warnings, s.Warn(before, after)...); return nil })
 		}
 	}

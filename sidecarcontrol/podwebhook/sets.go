@@ -22,7 +22,7 @@ import (
 // concurrent use. Make Sets with NewSets.
 type Sets[O client.Object] struct {
 	// indexes are the indexes by the owners' namespace. For cluster-scoped owners the namespace is empty.
-	indexes    sync.Map // string to *sidecarcontrol.Index
+	indexes    sync.Map // maps a namespace to its *sidecarcontrol.Index
 	compile    func(O) (*sidecarcontrol.Set, error)
 	log        logr.Logger
 	owners     cache.Informer
@@ -54,7 +54,7 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 		return nil, fmt.Errorf("podwebhook: informer for %T: %w", owner, err)
 	}
 	registration, err := s.owners.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		// Methods, because Go 1.26.8 mixes up function literals of generic functions.
+		// The handlers are methods, because Go 1.26.8 mixes up function literals of generic functions.
 		AddFunc: s.put, UpdateFunc: s.replace, DeleteFunc: s.drop,
 	})
 	if err != nil {

@@ -80,14 +80,14 @@ type Upgrader[O client.Object] struct {
 	// pass of its set begins, because the cache shows the writes then, or at the end of the same pass if nothing was
 	// written.
 	claims map[types.UID]string
-	// known are the Standings of each owner's last pass, by the owner's UID: of thousands of Pods, most have not
+	// known holds the Standings of each owner's last pass, by the owner's UID: of thousands of Pods, most have not
 	// changed since the last pass.
 	known map[types.UID]*known
 }
 
-// known are Standings with a set, by the Pods' UIDs; a Standing is valid as long as neither Pod nor set changes. The
-// Pods are the cache's objects, and the cache replaces an object that changes. Only one pass of an owner runs at a
-// time, so known needs no lock.
+// known holds the Standings of Pods with a set, by the Pods' UIDs; a Standing is valid as long as neither Pod nor set
+// changes. The Pods are the cache's objects, and the cache replaces an object that changes. Only one pass of an owner
+// runs at a time, so known needs no lock.
 type known struct {
 	set  *sidecarcontrol.Set
 	pods map[types.UID]*sidecarcontrol.Standing
@@ -313,8 +313,8 @@ func (u *Upgrader[O]) decide(
 	}
 	for _, i := range shared {
 		s := &work.Pods[i]
-		// The Pod in the view may be older than a write for another set. Comparing pointers is not enough, because a
-		// new list brings new pointers.
+		// The Pod in the view may be older than a write for another set. Comparing pointers is not enough, because the
+		// cache has new pointers after a new list.
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {

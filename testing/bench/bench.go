@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// phaseDeadline ends a phase whose manager makes no progress.
+	// phaseDeadline is how long a phase may take; a phase takes so long only if its manager makes no progress.
 	phaseDeadline = 30 * time.Minute
 	settleEvery   = 50 * time.Millisecond
 	// quiet is how long the manager must have written nothing for a phase to end.
@@ -44,7 +44,7 @@ type bench struct {
 
 	shape   Shape
 	foreign map[string]int  // Pods that the bench itself creates, by object
-	objects []client.Object // as last sent
+	objects []client.Object // as the bench has last sent the objects
 	changed int
 	idleCPU float64 // CPU seconds per second while the manager has nothing to do
 }
@@ -79,7 +79,7 @@ func (b *bench) run(ctx context.Context) (figures []Figure, pictures []drawn, er
 	return figures, pictures, nil
 }
 
-// measure runs a phase.
+// measure runs a phase and returns its figures.
 func (b *bench) measure(ctx context.Context, p phase) (f Figure, lives []life, err error) {
 	if p.prepare != nil {
 		if err := p.prepare(ctx, b); err != nil {
@@ -226,8 +226,8 @@ func (b *bench) keep(ctx context.Context, s Shape) error {
 	})
 }
 
-// settle waits until all Pods exist, have the template and are ready, all former Pods are gone, and the objects' status
-// says the same.
+// settle waits until all Pods exist, have the template and are ready, all former Pods are removed, and the objects'
+// status shows these Pods.
 func (b *bench) settle(ctx context.Context, title string, objects []client.Object, pods int) error {
 	want := map[string]int{}
 	for i, object := range objects {

@@ -2,7 +2,7 @@
 // process on a real control plane with simulated Nodes, and takes Pods through phases (scale-up, an update in place, an
 // update by recreation, nothing at all, scale-down). For each phase the bench reports seconds, requests per Pod by verb
 // and resource, how long Pods were out of service, CPU and memory of the manager. The bench can measure any manager
-// with the same API, so that two managers can be compared doing the same work.
+// that serves the same kind, so that two managers can be compared doing the same work.
 //
 //	options := bench.NewOptions("bin/my-operator", bench.Workload{Name: "fleet", AddToScheme: ..., Install: ..., Object: ..., List: ...})
 //	options.Pods = 100

@@ -45,7 +45,7 @@ type Setup struct {
 	SlowStart      string `json:"slowStart,omitempty"`
 }
 
-// Figure is what a phase has cost.
+// Figure has the measurements of a phase.
 type Figure struct {
 	Phase string `json:"phase"`
 	// Pods is the number by which requests are divided: the Pods of the workload, or for the scale-down the deleted

@@ -19,7 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// follower records the lives of all Pods of the workload, from every event of a watch. Times are when an event arrived.
+// follower records the lives of all Pods of the workload, from every event of a watch. The time of an observation is
+// the time at which the event arrived.
 type follower struct {
 	mu       sync.Mutex
 	began    time.Time

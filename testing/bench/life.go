@@ -32,7 +32,7 @@ type moment struct {
 	closed bool
 }
 
-// sameAs compares everything but the time.
+// sameAs reports whether all fields except the time are equal.
 func (m moment) sameAs(other moment) bool {
 	m.at = other.at
 	return m == other
@@ -46,7 +46,7 @@ type Durations struct {
 	Max    float64 `json:"max"`
 }
 
-// outOfService returns how long Pods that were not recreated were not ready, one duration for each time.
+// outOfService returns how long Pods that were not recreated were not ready, one duration for each period.
 func outOfService(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return !m.ready })
 }
@@ -57,7 +57,7 @@ func gateClosed(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return m.closed })
 }
 
-// spells returns how long Pods that were not recreated were in a state, one duration for each time that has ended.
+// spells returns how long Pods that were not recreated were in a state, one duration for each period that has ended.
 func spells(lives []life, in func(moment) bool) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {

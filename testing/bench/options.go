@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// podsPerNode leaves half of a simulated Node free for Pods that are created before the Pods they replace are gone.
+// podsPerNode leaves half of a simulated Node free for Pods that are created before the Pods they replace are removed.
 const podsPerNode = 250
 
 // Options say what [Run] measures. [NewOptions] fills in the usual values; [Options.Validate] refuses invalid values.
@@ -27,8 +27,8 @@ type Options struct {
 	// Agent is a prefix of user agents. Only requests whose user agent has this prefix are counted. If empty, all
 	// requests of the manager's user are counted.
 	Agent string
-	// Metrics is the URL of the manager's metrics, from which the bench learns the duration of reconciles. May be
-	// empty.
+	// Metrics is the URL of the manager's metrics, from which the bench learns the duration of reconciles. Metrics may
+	// be empty.
 	Metrics string
 	// CRDs are files and directories of CRDs to install instead of the workload's CRDs.
 	CRDs []string
@@ -40,8 +40,8 @@ type Options struct {
 	Objects int
 	// Pods is the total number of Pods.
 	Pods int
-	// Nodes is the number of simulated Nodes. 0 means one Node per 250 Pods, but at least 20. With [Workload.PerNode],
-	// each object has as many Pods as there are Nodes.
+	// Nodes is the number of simulated Nodes. 0 means one Node per 250 Pods, but at least 20. If [Workload.PerNode] is
+	// set, each object has as many Pods as there are Nodes.
 	Nodes int
 	// Passes is the number of passes over the workload that the phase "passes" triggers.
 	Passes int

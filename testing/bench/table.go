@@ -110,7 +110,8 @@ func (r *Result) Requests() Table {
 	return table
 }
 
-// Remarks returns sentences about special figures of the named phases, or of all phases.
+// Remarks returns a sentence with figures for each of the phases no-change, passes and slow-start that phases names. If
+// phases is empty, Remarks returns all these sentences.
 func (r *Result) Remarks(phases ...string) []string {
 	var out []string
 	for _, f := range r.Phases {

@@ -66,7 +66,7 @@ type Shape struct {
 	MaxUnavailable intstr.IntOrString
 }
 
-// of returns the share of object i of n in a shape that describes all objects together.
+// The method of returns the shape of object i, out of n objects, given a shape that describes all objects together.
 func (s Shape) of(i, n int) Shape {
 	s.Name = fmt.Sprintf("%s-%04d", s.Name, i)
 	s.Pods = share(s.Pods, i, n)

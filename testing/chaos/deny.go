@@ -48,7 +48,7 @@ func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Obj
 }
 
 // reaches reports whether the server would run its admission plugins: if the object is missing or was replaced, the
-// server answers before.
+// server answers before admission.
 func reaches(call faultapi.Call, before client.Object) bool {
 	if call.Verb == "create" {
 		return true

@@ -1,5 +1,5 @@
-// Package chaos answers "does my controller keep its promises when everything around it goes wrong, and if not, what is
-// the shortest story of how it broke one?".
+// Package chaos answers "does my controller keep its guarantees when everything around the controller fails, and if
+// not, which shortest schedule breaks a guarantee?".
 //
 // [Run] plays schedules, each drawn from a seed. In a schedule the controllers run on the in-memory API server of
 // package faultapi, wired as in the real program: [Subject.Setup] is the function that adds the controllers to a
@@ -22,12 +22,12 @@
 //
 // Run judges invariants at every step: [Subject.Wrote] sees every write of the controllers with the state before and
 // after, [Subject.Check] the state after every step. In the end faults stop, and [Subject.Settle] changes objects so
-// that what users want is possible. A few calls fail once more, so that Run finds controllers that rely on a later
-// event for a retry. All pending work is done, and [Subject.Converged] checks the final state. Some violations need no
-// rule of the subject: endless work, requests when nothing has changed, the same write sent twice in a pass, a modified
-// object of the cache, and a write refused by a policy that is tried more than 11 times within 10 seconds while users
-// change nothing. Backoff must begin as in the real program, like the backoff of controller-runtime's default queue,
-// and [Plan.Quiet] must be longer than the longest backoff.
+// that the last requests of users can be fulfilled. A few calls fail once more, so that Run finds controllers that rely
+// on a later event for a retry. All pending work is done, and [Subject.Converged] checks the final state. Some
+// violations need no rule of the subject: endless work, requests when nothing has changed, the same write sent twice in
+// a pass, a modified object of the cache, and a write refused by a policy that is tried more than 11 times within 10
+// seconds while users change nothing. Backoff must begin as in the real program, like the backoff of
+// controller-runtime's default queue, and [Plan.Quiet] must be longer than the longest backoff.
 //
 // # How to write a rule about a budget
 //
@@ -57,8 +57,8 @@
 //
 // A schedule depends only on its seed, provided that the controllers are deterministic: [Replay] tests this. Three
 // things make a controller nondeterministic: the iteration order of a map, a random number, and goroutines of a
-// runnable that race for the first place. Such goroutines should collect their items in an inbox that is emptied as a
-// whole, and not hand over single items.
+// runnable whose effect depends on which goroutine runs first. Each such goroutine should add its results to an inbox,
+// and the receiver should empty the whole inbox at once.
 //
 // Run repeats a failing schedule without most of its steps and faults, as long as the schedule still breaks the same
 // rule. Run prints the remaining schedule step by step, with the command to play it.
@@ -76,6 +76,6 @@
 //
 // # What is not played
 //
-// Not simulated are admission, a request that arrives after its sender has died and a new process has started, and a
-// leader that continues for a while after losing its lease.
+// A schedule does not simulate admission, a request that arrives after its sender has died and a new process has
+// started, or a leader that continues for a while after losing its lease.
 package chaos

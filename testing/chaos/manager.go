@@ -37,7 +37,7 @@ func newManager(p *Process, server *faultapi.Server, scheme *runtime.Scheme) *pr
 	return &processManager{process: p, scheme: scheme, client: server.Client(p, p.Cache)}
 }
 
-// Add takes a runnable. A controller begins a reconcile only when the schedule chooses so.
+// Add stores a runnable for the process. A controller begins a reconcile only when the schedule chooses so.
 func (m *processManager) Add(r manager.Runnable) error {
 	if c, ok := r.(controller.Controller); ok {
 		if err := hold(c, m.process); err != nil {
@@ -48,8 +48,8 @@ func (m *processManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// hold makes the reconciler of a controller wait for the schedule. There is no public function for an existing
-// controller, but its fields are exported.
+// hold makes the reconciler of a controller wait for the schedule. controller-runtime has no public function that
+// replaces the reconciler of an existing controller, but the controller's fields are exported.
 func hold(c controller.Controller, p *Process) error {
 	v := reflect.Indirect(reflect.ValueOf(c))
 	if v.Kind() != reflect.Struct {

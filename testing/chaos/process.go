@@ -28,7 +28,7 @@ type Process struct {
 
 	index     int
 	many      bool
-	beside    bool // a further program (Subject.Beside)
+	beside    bool // the process runs a further program (Subject.Beside)
 	leads     bool
 	turnstile faultapi.Turnstile
 	live      *faultapi.Client
@@ -146,7 +146,7 @@ func (w *World) setup(p *Process, mgr manager.Manager) error {
 	return w.subject.Setup(p.ctx, mgr)
 }
 
-// leader returns the process of the controllers that leads, or else the first process.
+// leader returns the index of the leading process of the controllers, or of the first process if none leads.
 func (w *World) leader() int {
 	return max(0, slices.IndexFunc(w.processes[:w.plan.Replicas], func(p *Process) bool { return p != nil && p.leads }))
 }

@@ -21,7 +21,7 @@ import (
 // maxFailures is the number of failing schedules after which no more schedules are begun.
 const maxFailures = 3
 
-// shrinkPlays is how often a failing schedule may be repeated to find a shorter one.
+// shrinkPlays is how often a failing schedule may be repeated to find a shorter schedule.
 const shrinkPlays = 600
 
 // settings are values from environment variables.

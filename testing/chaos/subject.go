@@ -21,14 +21,14 @@ type Plan struct {
 	// after a while.
 	Kinds []client.Object
 	// Replicas is how many processes of the program run at a time; 0 means 1. The first is the leader: runnables that
-	// need leader election, such as controllers, run only there.
+	// need leader election, such as controllers, run only in the leader.
 	Replicas int
-	// Seeds and Steps are the defaults for the environment; 0 means 300 schedules of 150 steps.
+	// Seeds and Steps are used unless environment variables set other numbers; 0 means 300 schedules of 150 steps.
 	Seeds, Steps int
-	// Quiet is how long nobody must have written for everything to count as at rest; 0 means a minute. Quiet must be
-	// longer than every wait of the controllers, including the longest backoff after an error or a refusal. Otherwise
-	// the schedule ends before such a wait is over, and does not see what the controller does, or fails to do,
-	// afterwards.
+	// If nobody has written anything for the time Quiet, the schedule counts as at rest; 0 means a minute. Quiet must
+	// be longer than every wait of the controllers, including the longest backoff after an error or a refusal.
+	// Otherwise the schedule ends before such a wait is over, and does not see what the controller does, or fails to
+	// do, afterwards.
 	Quiet time.Duration
 	// New makes the Subject of a schedule.
 	New func(*World) Subject
@@ -51,12 +51,13 @@ type Subject struct {
 	// Outside does the usual work of all other clients, such as the owner of a lifecycle hook. Outside is called until
 	// it returns that no work is left.
 	Outside func() (changed bool)
-	// Settle changes objects so that what users want last is possible.
+	// Settle changes objects so that the last requests of users can be fulfilled.
 	Settle func()
 	// Denies is called for each write of the controllers that reaches the server, and may return an error to refuse the
-	// write, as a quota, a policy or a webhook does. Call.Body is the written body. before is the target, nil for a
-	// creation; it belongs to the server, so do not modify it. Denies is also called when faults have stopped: Settle
-	// must lift lasting refusals. Writes through World.User are not refused.
+	// write, as a quota, a policy or a webhook does. Call.Body is the written body. The argument before is the object
+	// before the write, nil for a creation; the object belongs to the server, so do not modify the object. Denies is
+	// also called when faults have stopped: Settle must lift lasting refusals. Writes through World.User are not
+	// refused.
 	Denies func(call faultapi.Call, before client.Object) error
 	// Looks is called before a reconcile begins, with a nil call, and before each of its calls to the API server: until
 	// then the reconcile may still have read the cache. In Looks, record the task's input in Task.View.
@@ -81,7 +82,7 @@ type Task struct {
 	Began time.Time
 	// Process is the process in which the task runs.
 	Process *Process
-	// View is for use by the subject.
+	// View holds what the subject stores about the task.
 	View any
 
 	sent map[string]bool // the writes that were answered

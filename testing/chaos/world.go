@@ -84,9 +84,9 @@ func (w *World) Processes() []*Process {
 // Over reports whether faults have stopped.
 func (w *World) Over() bool { return w.over }
 
-// Sleep advances the clock. API calls stay blocked during this time, but timers run. A kubelet acts at once on the Pods
-// it knows, though it may know and report changes late: no second passes while a container waits for a restart by the
-// kubelet.
+// Sleep advances the clock. API calls stay blocked during this time, but timers run. If d is a second or more, kubelets
+// first start and restart containers: a kubelet acts at once on the Pods that it knows, although the kubelet may learn
+// of changes and report changes late.
 func (w *World) Sleep(d time.Duration) {
 	if d >= time.Second {
 		w.Nodes.RunAll()

@@ -13,8 +13,9 @@ const (
 	// Crash keeps the named containers (separated by commas, "*" for all) in CrashLoopBackOff. When the annotation is
 	// removed, the containers are restarted.
 	Crash = "sim.workloadkit.io/crash"
-	// ImageAlias lists tags that have the same digest as a requested image, and that the Node reports in its place:
-	// pairs such as "app:2=app:stable", separated by commas, of an image as in the spec and the reported tag.
+	// ImageAlias makes the Node report another tag than the requested one, as if both tags had the same digest. The
+	// value is a list of pairs separated by commas, such as "app:2=app:stable": an image as in the spec, and the
+	// reported tag.
 	ImageAlias = "sim.workloadkit.io/image-alias"
 	// BrokenImage names images (separated by commas, "*" for all) that cannot be pulled: a container that must run such
 	// an image stops and waits in ImagePullBackOff until its spec names another image.

@@ -294,7 +294,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// clients are the components connected to kube-apiserver.
+// clients returns the names of the components connected to kube-apiserver.
 func clients() []string { return []string{"kube-controller-manager", "kube-scheduler", "kwok"} }
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {

@@ -1,6 +1,6 @@
-// Package controlplane answers the question: how do I test a controller against the real thing on a single machine,
+// Package controlplane answers the question: how do I test a controller against a real API server on a single machine,
 // without containers and without a cluster? The package starts a real etcd, kube-apiserver, kube-controller-manager and
-// kube-scheduler as plain processes on loopback ports, and kwok to play the kubelets of any number of simulated Nodes.
+// kube-scheduler as plain processes on loopback ports, and kwok to simulate the kubelets of any number of Nodes.
 //
 // # What is real
 //

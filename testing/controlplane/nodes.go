@@ -27,7 +27,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 	return nil
 }
 
-// newNode returns a Node for the start; these Nodes are spread over three zones.
+// newNode returns one of the Nodes that Start creates; these Nodes are spread over three zones.
 func newNode(i int) *corev1.Node {
 	node := NewNode(fmt.Sprintf("sim-%02d", i+1))
 	node.Labels[corev1.LabelTopologyZone] = []string{"zone-a", "zone-b", "zone-c"}[i%3]

@@ -63,7 +63,8 @@ func selected(want, have map[string]string) bool {
 	return true
 }
 
-// listed converts a container for a list; like containerd, lists show the image by ID, as a kubelet requests it.
+// listed converts a container for a list; as in containerd, the image is the image's ID, with which a kubelet requests
+// the container.
 func listed(c *Container) *runtimeapi.Container {
 	return &runtimeapi.Container{
 		Id: c.ID, PodSandboxId: c.SandboxID,

@@ -14,7 +14,7 @@ type Faults interface {
 
 // Fault is what happens to a call. With the zero value, the call succeeds.
 type Fault struct {
-	// Delay is waited first, unless the caller gives up.
+	// Delay is how long the call waits before anything else happens, unless the caller gives up.
 	Delay time.Duration
 	// Done carries out the call before the fault, so that only the response is lost.
 	Done bool
@@ -23,7 +23,7 @@ type Fault struct {
 	Err error
 }
 
-// Kind says how a call goes wrong.
+// Kind says how a call fails.
 type Kind string
 
 // These are the kinds of faults.
@@ -56,7 +56,8 @@ func (p *Plan) Queue(method string, faults ...Fault) {
 	p.queued[method] = append(p.queued[method], faults...)
 }
 
-// Keep sets a fault for all calls of a method that have no queued fault. Keep with the zero Fault removes the fault.
+// Keep sets a fault for all calls of a method that have no queued fault. If fault is the zero Fault, Keep removes the
+// fault set before.
 func (p *Plan) Keep(method string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

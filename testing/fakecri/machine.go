@@ -78,7 +78,7 @@ func (c *Container) State() runtimeapi.ContainerState {
 type Images interface {
 	// List returns the images, in any order.
 	List() []Image
-	// Pull pulls an image from a registry and returns the image's ID. The name is that in the request.
+	// Pull pulls an image from a registry and returns the image's ID. name is the image's name as in the request.
 	Pull(ctx context.Context, name string, auth *Auth) (id string, err error)
 	// Remove removes the image with an ID, with all its names.
 	Remove(id string) error

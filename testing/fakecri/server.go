@@ -34,7 +34,7 @@ type Options struct {
 	Faults Faults
 	// Socket is the path of a unix socket, at most about 100 bytes. If empty, clients can connect only by Dial.
 	Socket string
-	// Name and Version of the runtime; if empty, containerd and 2.4.2.
+	// Name and Version are the runtime's name and version; if empty, containerd and 2.4.2.
 	Name, Version string
 	// If Clock is nil, the real clock is used.
 	Clock clock.PassiveClock

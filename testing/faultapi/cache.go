@@ -23,7 +23,8 @@ type Cache struct {
 	// The embedded Informers is nil: its methods are never called.
 	cache.Informers
 	// Pause, if set, is called after each call of an event handler. A work queue merges two events of an object, unless
-	// a worker takes the first before the second. If Pause calls synctest.Wait, a worker always does.
+	// a worker takes the first before the second. If Pause calls synctest.Wait, a worker always takes the first event
+	// before the second.
 	Pause func()
 
 	server *Server
@@ -62,7 +63,7 @@ func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	return c
 }
 
-// replace fills the store with the state after the first next events, as a list does.
+// replace fills the store with the state after the first f.next events of the resource, as a list does.
 func (f *feed) replace() {
 	state := map[string]any{}
 	version := int64(firstVersion)
@@ -288,7 +289,7 @@ func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 	return c.feed(c.name(k)).informer, nil
 }
 
-// WaitForCacheSync returns true: the first list is there from the beginning.
+// WaitForCacheSync returns true: the cache has its first list from the beginning.
 func (c *Cache) WaitForCacheSync(context.Context) bool { return true }
 
 // Announce calls handlers added since the last call with the content of the stores, as after the first list. From then

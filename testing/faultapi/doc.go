@@ -1,5 +1,5 @@
-// Package faultapi answers "what does a controller do when everything around goes wrong, and can I see the failure
-// again?".
+// Package faultapi answers "what does a controller do when everything around the controller fails, and can I see the
+// failure again?".
 //
 // The package simulates an API server, a cache and nodes in memory, for tests that drive a controller step by step.
 // Nothing happens by itself, and nothing depends on the timing of goroutines, so a schedule of steps chosen by a seed

@@ -12,7 +12,7 @@ import (
 )
 
 // Images are the images in registries and the images pulled to nodes; all nodes share the pulled images. Each tag has a
-// digest of its own, unless Publish sets another. Digests are short, so that logs are easy to read.
+// digest of its own, unless Publish sets another digest. Digests are short, so that logs are easy to read.
 //
 // A node reports as containerd does. The reported image is not the requested name but the first known tag of the same
 // manifest, as a full name, or if there is no tag the ID of the image configuration. The reported image ID is the first
@@ -22,7 +22,7 @@ type Images struct {
 	manifests    map[string]string          // manifests for the nodes' platform, by the digests of their indexes
 	tags         map[string]map[string]bool // tags known to nodes, by manifest
 	ids          map[string]map[string]bool // repositories with digest known to nodes, by manifest
-	broken, sick map[string]bool            // by full name
+	broken, sick map[string]bool            // keyed by the full names of images
 	changes      int                        // counts changes of what nodes know
 }
 

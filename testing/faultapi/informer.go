@@ -40,7 +40,7 @@ func (r *registration) HasSynced() bool {
 	}
 }
 
-// HasSyncedChecker returns the same as a channel.
+// HasSyncedChecker returns the answer of HasSynced as a channel.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return done{r.synced} }
 
 // done implements DoneChecker.
@@ -63,10 +63,10 @@ func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
 	return i.indexer.AddIndexers(indexers)
 }
 
-// HasSynced returns true: the first list is there from the beginning.
+// HasSynced returns true: the cache has its first list from the beginning.
 func (i *informer) HasSynced() bool { return true }
 
-// HasSyncedChecker returns the same as a channel.
+// HasSyncedChecker returns the answer of HasSynced as a channel.
 func (i *informer) HasSyncedChecker() toolscache.DoneChecker {
 	synced := make(chan struct{})
 	close(synced)
@@ -86,14 +86,14 @@ func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (too
 	return r, nil
 }
 
-// AddEventHandlerWithResyncPeriod is AddEventHandler: there is no periodic resync.
+// AddEventHandlerWithResyncPeriod calls AddEventHandler: there is no periodic resync.
 func (i *informer) AddEventHandlerWithResyncPeriod(
 	handler toolscache.ResourceEventHandler, _ time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(handler)
 }
 
-// AddEventHandlerWithOptions is AddEventHandler: the options are ignored.
+// AddEventHandlerWithOptions calls AddEventHandler: the options are ignored.
 func (i *informer) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, _ toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -122,7 +122,8 @@ func (i *informer) announce() {
 	}
 }
 
-// tell calls the synced handlers with changes. After a list, the last state of deleted objects is unknown.
+// tell calls the synced handlers with changes. If the changes come from a new list, the last state of deleted objects
+// is unknown.
 func (i *informer) tell(deltas []Delta, listed bool) {
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)
@@ -165,14 +166,14 @@ func (i *informer) byKey(key string) client.Object {
 // sortedIndexer returns results sorted by name.
 type sortedIndexer struct{ toolscache.Indexer }
 
-// ByIndex looks up an index.
+// ByIndex returns the objects under a key in an index.
 func (s *sortedIndexer) ByIndex(index, key string) ([]any, error) {
 	found, err := s.Indexer.ByIndex(index, key)
 	sortItems(found)
 	return found, err
 }
 
-// List returns everything.
+// List returns all objects.
 func (s *sortedIndexer) List() []any {
 	found := s.Indexer.List()
 	sortItems(found)

@@ -32,7 +32,7 @@ func setField(obj client.Object, name string, from client.Object) {
 	}
 }
 
-// sameContent reports whether two objects are equal but for metadata and status.
+// sameContent reports whether two objects are equal except for metadata and status.
 func sameContent(a, b client.Object) bool {
 	a, b = clone(a), clone(b)
 	for _, obj := range []client.Object{a, b} {

@@ -47,7 +47,7 @@ type Server struct {
 type kind struct {
 	strategy
 
-	like       client.Object // of the stored type
+	like       client.Object // an object of the stored type
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupResource
 	namespaced bool
@@ -364,7 +364,7 @@ func (s *Server) updated(
 	return obj, old, nil
 }
 
-// validate does not check metadata that has not changed.
+// validate checks an object, except metadata that has not changed.
 func (k *kind) validate(sub string, obj, old client.Object) field.ErrorList {
 	var errs field.ErrorList
 	now, before := *metadataOf(obj), *metadataOf(old)

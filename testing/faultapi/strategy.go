@@ -359,7 +359,7 @@ func keepAllButEphemeral(pod, before *corev1.Pod) {
 	keepRest(pod, kept)
 }
 
-// keepRest keeps everything except name, UID and version.
+// keepRest replaces all of the Pod except name, UID and version with the fields of kept.
 func keepRest(pod, kept *corev1.Pod) {
 	pod.Spec, pod.Status = kept.Spec, kept.Status
 	pod.Labels, pod.Annotations = kept.Labels, kept.Annotations
@@ -468,7 +468,8 @@ func ephemeralFaults(spec *corev1.PodSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// changedEphemeral returns an error if existing ephemeral containers are changed. The order does not matter.
+// changedEphemeral returns an error if existing ephemeral containers are changed. The order of the containers does not
+// matter.
 func changedEphemeral(spec, before *corev1.PodSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec", "ephemeralContainers")
 	for i := range before.EphemeralContainers {
@@ -548,12 +549,12 @@ func overLimit(spec *corev1.PodSpec) field.ErrorList {
 			}
 		}
 	}
-	// Quantities are in a map, and their order must not tell schedules apart.
+	// Quantities are in a map, whose order could differ between two plays of a schedule.
 	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }
 
-// withResources returns the spec with cpu and memory set back.
+// withResources returns the spec with cpu and memory set back to the values of before.
 func withResources(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	out := spec.DeepCopy()
 	back := func(containers, from []corev1.Container) {

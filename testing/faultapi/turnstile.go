@@ -8,7 +8,7 @@ import (
 )
 
 // Turnstile is a Gate with a wait: every call waits until the test releases the call. The zero value is ready. All
-// calls of a process stand at the same Turnstile, and Break is the death of the process.
+// calls of a process wait at the same Turnstile; call Break when the process dies.
 type Turnstile struct {
 	mu      sync.Mutex
 	waiting []*Waiting
@@ -49,7 +49,7 @@ func (t *Turnstile) Waiting() []*Waiting {
 	return slices.Clone(t.waiting)
 }
 
-// Release sends the call to its fate. Further calls of Release have no effect.
+// Release lets the call continue with the given fate. Further calls of Release have no effect.
 func (w *Waiting) Release(fate Fate) {
 	w.turnstile.mu.Lock()
 	defer w.turnstile.mu.Unlock()

@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch is a watch opened by a Client. Events come only when Deliver is called. A Watch is safe for concurrent use.
+// Watch is a watch opened by a Client. Events are delivered only when Deliver is called. A Watch is safe for concurrent
+// use.
 type Watch struct {
 	client  *Client
 	kind    *kind
 	matches func(client.Object) bool
-	item    reflect.Type // of the events' objects
+	item    reflect.Type // type of the events' objects
 	events  chan watch.Event
 
 	mu   sync.Mutex
@@ -27,7 +28,7 @@ type Watch struct {
 	over bool
 }
 
-// watchBuffer is how many events a watch holds for a reader who does not come. The API server ends such a watch.
+// watchBuffer is how many events a watch holds while nobody reads. A watch with more events ends, as on the API server.
 const watchBuffer = 1000
 
 // Watch opens a watch from the resourceVersion in Raw of client.ListOptions, which is required. The watch reads from
@@ -80,7 +81,7 @@ func (c *Client) Watches() []*Watch {
 // String names the watched resource.
 func (w *Watch) String() string { return "watch of " + w.kind.resource.String() }
 
-// ResultChan is where events come from. It is closed at the end.
+// ResultChan returns the channel of the events. The channel is closed when the watch ends.
 func (w *Watch) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop ends the watch.
@@ -116,7 +117,7 @@ func (w *Watch) Behind() (n int) {
 	return n
 }
 
-// Deliver hands over the next n events, or all that there are. A watch whose reader does not keep up ends.
+// Deliver hands over the next n events, or all events if there are fewer. A watch whose reader does not keep up ends.
 func (w *Watch) Deliver(n int) {
 	w.client.server.mu.Lock()
 	defer w.client.server.mu.Unlock()
@@ -130,7 +131,7 @@ func (w *Watch) Deliver(n int) {
 		n--
 		obj := reflect.New(w.item).Interface().(client.Object)
 		if err := answer(w.kind.gvk, e.Object, obj); err != nil {
-			panic(err) // the list's items are of the kind, or there had been no first list
+			panic(err) // the first list has checked already that the events' objects have the type of the list's items
 		}
 		select {
 		case w.events <- watch.Event{Type: e.Type, Object: obj}:
@@ -140,7 +141,7 @@ func (w *Watch) Deliver(n int) {
 	}
 }
 
-// Break ends the watch from the server's side: by an error event about an expired version, or without a word.
+// Break ends the watch from the server's side: by an error event about an expired version, or without an event.
 func (w *Watch) Break(expired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

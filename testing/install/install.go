@@ -22,8 +22,8 @@ import (
 const fieldOwner = "workloadkit-install"
 
 // CRD applies a CRD from its manifest in YAML or JSON and waits until objects of its kind can be read in the stored
-// version. Further versions need a conversion webhook. A second application changes nothing, and a conversion URL set
-// meanwhile stays.
+// version. Further versions need a conversion webhook. A second application changes nothing, and keeps a conversion URL
+// that somebody has set since.
 func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 	crd, err := parse(manifest)
 	if err != nil {
@@ -59,8 +59,8 @@ func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 }
 
 // Manifest applies an object from its manifest in YAML or JSON, as the only owner of the manifest's fields. A second
-// application changes nothing. A URL set meanwhile in place of the manifest's Service, for example in a webhook
-// configuration, stays.
+// application changes nothing. A URL that somebody has set since in place of the manifest's Service, for example in a
+// webhook configuration, is kept.
 func Manifest(ctx context.Context, c client.Client, manifest []byte) error {
 	object, err := parse(manifest)
 	if err != nil {
@@ -97,7 +97,7 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 }
 
 // keepURLs leaves out the Service of each client config with a URL: a manager outside the cluster has set the URL, and
-// the two exclude each other.
+// a client config cannot have both.
 func keepURLs(object, live *unstructured.Unstructured) {
 	urls := map[string]bool{}
 	for name, config := range clientConfigs(live) {

@@ -15,8 +15,8 @@ const kubernetesVersion = "v1.36.3"
 //go:embed binaries.txtar
 var binariesModules string
 
-// binaries are the programs that a Node needs. The kubelet is built in a separate module, so that the build uses the
-// same versions and the same build cache as the control plane's binaries.
+// binaries returns the programs that a Node needs. The kubelet is built in a separate module, so that the build uses
+// the same versions and the same build cache as the control plane's binaries.
 func binaries() gobuild.Set {
 	const p = " -X k8s.io/component-base/version."
 	const versions = p + "gitVersion=" + kubernetesVersion + p + "gitMajor=1" + p + "gitMinor=36"

@@ -144,7 +144,7 @@ func (l layout) kubelet(port int) (string, error) {
 	return string(data), nil
 }
 
-// init is the configuration of process 1.
+// init returns the configuration of process 1.
 func (l layout) init(node string) (string, error) {
 	data, err := json.MarshalIndent(map[string]any{
 		"Hide":    []string{"/var/log", "/var/lib/kubelet", "/var/lib/cni", "/run"},

@@ -167,7 +167,7 @@ func (n *Node) Name() string { return n.name }
 func (n *Node) Socket() string { return n.layout.socket() }
 
 // KillRuntime kills containerd, and returns after the successor listens on a new socket of the same path. Containers
-// run on.
+// continue to run.
 func (n *Node) KillRuntime(ctx context.Context) error {
 	program := n.layout.binary("containerd")
 	pid, err := processOf(program)
@@ -189,7 +189,8 @@ func (n *Node) KillRuntime(ctx context.Context) error {
 	}
 }
 
-// Image returns the name of an image of the test program that reports the given version. Image makes a missing image.
+// Image returns the name of an image of the test program that reports the given version. If the image does not exist,
+// Image makes the image.
 func (n *Node) Image(version string) (string, error) {
 	return n.imageName(version), n.registry.push(repository, version)
 }

@@ -116,7 +116,7 @@ func (b blob) serve(w http.ResponseWriter, request *http.Request, found bool) {
 	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(b.content))
 }
 
-// pack returns the only layer of all images. The layer contains the program as /app.
+// pack returns the layer that all images have in common, their only layer. The layer contains the program as /app.
 func pack(program []byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
@@ -135,7 +135,8 @@ func pack(program []byte) ([]byte, error) {
 	return out.Bytes(), archive.Close()
 }
 
-// push adds an image that starts the program with the arguments and the environment variable VERSION.
+// push adds an image called name that starts the program, the image's only file, with the arguments and the environment
+// variable VERSION.
 func (r *registry) push(name, version string, args ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,10 +24,11 @@ import (
 
 // kind says how the Rotator handles objects of a kind.
 type kind struct {
-	name    string
-	object  func() client.Object
-	list    func() client.ObjectList
-	compare func(client.Object, webhookcert.ClientConfig) (webhookcert.Diff, error) // nil for the Secret
+	name   string
+	object func() client.Object
+	list   func() client.ObjectList
+	// nil for the Secret, which needs no comparison
+	compare func(client.Object, webhookcert.ClientConfig) (webhookcert.Diff, error)
 }
 
 func secretKind() kind {
@@ -60,7 +61,8 @@ func validatingKind() kind {
 	}
 }
 
-// conversionKind handles CustomResourceDefinitions as unstructured objects. The Go type would require another module.
+// conversionKind handles CustomResourceDefinitions as unstructured objects. Their Go type is in a module that the kit
+// does not import.
 func conversionKind() kind {
 	gvk := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	return kind{
@@ -92,7 +94,7 @@ type attempts struct {
 // succeeded forgets the failures.
 func (a *attempts) succeeded() { a.failures, a.retryAt, a.failed = 0, time.Time{}, "" }
 
-// clockJumped drops times from before a jump of the clock.
+// clockJumped moves a recorded time that is later than now back to now.
 func (a *attempts) clockJumped(now time.Time) {
 	if a.retryAt.After(now) {
 		a.retryAt = now
@@ -123,7 +125,7 @@ func newObject(k kind, key client.ObjectKey, options *Options) *object {
 	}
 }
 
-// clockJumped drops times from before a jump of the clock.
+// clockJumped moves recorded times that are later than now back to now.
 func (o *object) clockJumped(now time.Time) {
 	o.attempts.clockJumped(now)
 	if o.bucket.since.After(now) {
@@ -154,7 +156,7 @@ func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// take is peek, but also uses up a token.
+// take does what peek does, and also uses up a token if the action is allowed.
 func (b *bucket) take(now time.Time) (bool, time.Time) {
 	may, again := b.peek(now)
 	if may {
@@ -182,8 +184,8 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// put adds an event, and replaces an older event of the same object and sort: only the last state and the last error of
-// an object matter.
+// put adds an event, and replaces an older event of the same kind about the same object: only the last state and the
+// last error of an object matter.
 func (b *inbox) put(e event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -263,7 +265,7 @@ func (r *Rotator) follow(ctx context.Context, o *object, out *inbox) {
 }
 
 // followOnce reads the object and watches the object. followOnce ends well within an overlap, so that, if a connection
-// breaks without an error, the known version is never older than that.
+// breaks without an error, the known version is never older than an overlap.
 func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

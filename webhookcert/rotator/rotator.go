@@ -324,7 +324,7 @@ func (r *Rotator) Start(ctx context.Context) error {
 	return nil
 }
 
-// tick is the longest time between two checks of the clock. A jump of the clock shorter than tick may go unnoticed.
+// tick is the longest time between two checks of the clock. A jump of the clock by less than tick may go unnoticed.
 func (r *Rotator) tick() time.Duration {
 	return min(time.Minute, max(r.config.Overlap/10, time.Second))
 }

@@ -92,12 +92,12 @@ func (r *Rotator) Faults() error {
 	return s.faults.Err()
 }
 
-// Check is Ready as controller-runtime's healthz.Checker.
+// Check calls Ready, and is a healthz.Checker of controller-runtime.
 func (r *Rotator) Check(request *http.Request) error { return r.Ready(request.Context()) }
 
 // Server returns a webhook server that runs the Rotator together with server; server listens as soon as there is a
-// first certificate. A manager starts its webhook server, and so the Rotator, before its caches. If Server is used, do
-// not start the Rotator in another way.
+// first certificate. A manager starts its webhook servers before its caches, and so starts the Rotator before the
+// caches, too. If Server is used, do not start the Rotator in another way.
 func (r *Rotator) Server(server webhook.Server) webhook.Server {
 	return &rotated{Server: server, rotator: r}
 }

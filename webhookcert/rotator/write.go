@@ -46,7 +46,7 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	case err == nil:
 		r.wrote(ctx, r.secret, decision.Reason)
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !errors.Is(err, NamespaceMissing):
-		// Another replica was faster, and has probably written the same.
+		// Another replica was faster, and has probably made the same change.
 		if err = r.refresh(ctx, r.secret); err == nil {
 			break
 		}
@@ -67,8 +67,8 @@ func (r *Rotator) decide() webhookcert.Decision {
 	return r.policy.Decide(r.data(), r.seen, now)
 }
 
-// decideSurely is decide, but reads the objects and decides again if the next stage of a rotation is due. The result is
-// false if a read failed.
+// decideSurely is like decide, but if the next stage of a rotation is due, decideSurely reads the objects and decides
+// again. The result is false if a read failed.
 func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcert.Decision, bool) {
 	decision := r.decide()
 	if !decision.Write || decision.Reason.Code != webhookcert.OverlapOver {
@@ -80,7 +80,7 @@ func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcer
 	return r.decide(), true
 }
 
-// readObjects reads all objects from the API server, and reports whether all reads succeeded. readObjects comes before
+// readObjects reads all objects from the API server, and reports whether all reads succeeded. Call readObjects before
 // any stage that stops trusting an authority: a watch that has broken without an error continues to show the old
 // bundle.
 func (r *Rotator) readObjects(ctx context.Context, next *time.Time) bool {
@@ -261,8 +261,8 @@ func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 		r.wrote(ctx, o, why)
 		return true
 	}
-	// The API server responds with 422 both if a test of the patch fails and if the patch is invalid. Reading the
-	// object shows which is the case.
+	// The API server responds with 422 both if a test of the patch fails and if the patch is invalid. If the object has
+	// changed since, a test of the patch has failed.
 	if r.refresh(ctx, o) == nil && (o.live == nil || o.live.GetResourceVersion() != before) {
 		return true
 	}
@@ -288,7 +288,7 @@ func (r *Rotator) mayWrite(ctx context.Context, o *object, why reason.Reason, ne
 	if !may {
 		sooner(next, again)
 	}
-	// If own writes have failed, an empty bucket does not mean that somebody else writes the object.
+	// If the Rotator's own writes have failed, an empty bucket does not mean that somebody else writes the object.
 	if !may && o.failures == 0 {
 		r.say(ctx, o, throttled(why))
 	}

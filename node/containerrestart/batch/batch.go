@@ -68,14 +68,14 @@ type Record struct {
 type Standing uint8
 
 const (
-	// Waiting Pods have not been restarted yet.
+	// Waiting means that the Pod has not been restarted yet.
 	Waiting Standing = iota
-	// Restarting Pods have a request in progress, and count as unavailable.
+	// Restarting means that a request for the Pod is in progress. The Pod counts as unavailable.
 	Restarting
 	// Restarted Pods are done: a request is complete, all containers have restarted for another cause, or the Pod was
 	// created after the start.
 	Restarted
-	// Failed Pods have a request that has failed.
+	// Failed means that the request for the Pod has failed.
 	Failed
 )
 
@@ -107,8 +107,8 @@ type Step struct {
 // refusedAgain is the time until the next step if a budget outside the workload has refused Pods.
 const refusedAgain = 5 * time.Second
 
-// Next returns the next step of a restart. members are in the order in which they are restarted. A restart is complete
-// when every member is done; for a workload without Pods, at once.
+// Next returns the next step of a restart. members lists the active Pods in the order in which they are restarted. A
+// restart is complete when every member is done; the restart of a workload without Pods is complete at once.
 func Next(r Rules, record Record, members []Member, now time.Time) Step {
 	end := completion.Next(completion.Rules{
 		Parallelism: math.MaxInt, Paused: r.Paused, OnFailure: r.OnFailure, Deadline: r.Deadline, TTL: r.TTL,
@@ -189,8 +189,9 @@ func refused(m Member) int {
 }
 
 // IsRestarted reports whether each of the Pod's named containers has an instance that was started at or after the given
-// time; if no names are given, all containers of the spec count. Such an instance may have ended since: the previous
-// instance has ended in any case. Times in a Pod's status have whole seconds, and come from the Node's clock.
+// time; if no names are given, all containers of the spec count. Such an instance may have ended, too: the instance
+// that ran before the given time has ended in any case. Times in a Pod's status have whole seconds, and come from the
+// Node's clock.
 func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	if len(names) == 0 {
 		names = nil

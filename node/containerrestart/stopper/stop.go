@@ -149,7 +149,7 @@ func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	client := http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true, MaxResponseHeaderBytes: longestBody,
-			// As in the kubelet: Pods use self-signed certificates.
+			// The kubelet does not verify certificates, either: Pods use self-signed certificates.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -166,7 +166,7 @@ func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	return err
 }
 
-// wait returns after a time, or when the context ends.
+// wait returns when the duration d has passed, or when the context ends.
 func wait(ctx context.Context, clock clock.Clock, d time.Duration) {
 	timer := clock.NewTimer(d)
 	defer timer.Stop()

@@ -150,7 +150,7 @@ func (s *Stopper) Stops(key string) (out []containerrestart.Stop) {
 // a container, the runtime continues to the end of its own grace period.
 func (s *Stopper) Forget(key string) { s.Keep(key) }
 
-// Keep is Forget for all stops of a key except those of the given instances.
+// Keep does what Forget does, for all stops of a key except the stops of the given instances.
 func (s *Stopper) Keep(key string, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

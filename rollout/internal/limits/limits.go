@@ -1,5 +1,5 @@
-// Package limits answers "how do the plans of a rollout say why a step is not larger?": package rollout, and the plans
-// below for Pods with a name of their own.
+// Package limits answers "how do the plans of a rollout say why a step is not larger?" for package rollout and its
+// subpackages numbered and pernode.
 package limits
 
 import (

@@ -29,7 +29,7 @@ type canvas struct {
 	body          strings.Builder
 }
 
-// addf adds an element unchanged.
+// addf adds an element in the format of package fmt, without escaping any text.
 func (c *canvas) addf(format string, args ...any) { fmt.Fprintf(&c.body, format, args...) }
 
 func (c *canvas) line(x1, y1, x2, y2 float64, colour string, attributes string) {

@@ -10,7 +10,7 @@ import (
 // State is the state of a Pod, shown as a colour.
 type State uint8
 
-// These are the states.
+// These are the states of a Pod.
 const (
 	// NotReady means not ready, with any template.
 	NotReady State = iota
@@ -23,7 +23,7 @@ const (
 // Way says how a Pod was updated.
 type Way uint8
 
-// These are the ways.
+// These are the ways to update a Pod.
 const (
 	// Untouched means that the rollout did not reach the Pod.
 	Untouched Way = iota

@@ -68,7 +68,7 @@ func (e commandError) Unwrap() error { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// After this a second signal ends the process at once; the kernel then kills its children.
+	// After the first signal, a second signal ends the process at once; the kernel then kills the child processes.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err == nil || errors.Is(err, flag.ErrHelp) {

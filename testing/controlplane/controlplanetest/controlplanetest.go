@@ -55,8 +55,8 @@ type Env struct {
 // audit log whose path has no directory is written there, too.
 func New(opts controlplane.Options) *Env { return &Env{opts: opts} }
 
-// NewShared is New for tests that can share a control plane with tests of other packages running at the same time. The
-// tests must work in their own namespaces ([Env.Namespace]) and must not change objects of other tests:
+// NewShared is like New, for tests that can share a control plane with tests of other packages running at the same
+// time. The tests must work in their own namespaces ([Env.Namespace]) and must not change objects of other tests:
 //
 //   - a webhook configuration selects only namespaces of the test, and has a unique name;
 //   - a CRD that other packages also install is installed unchanged;
@@ -75,7 +75,8 @@ func (e *Env) Main(m *testing.M) int {
 	return code
 }
 
-// Start returns the running control plane, which the first call starts. With -short the test is skipped.
+// Start returns the running control plane, which the first call starts. If the flag -short is set, Start skips the
+// test.
 func (e *Env) Start(t testing.TB) *controlplane.ControlPlane {
 	t.Helper()
 	if testing.Short() {

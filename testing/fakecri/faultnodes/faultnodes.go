@@ -20,7 +20,7 @@ import (
 // terminated is the exit code after SIGTERM.
 const terminated = 143
 
-// Machine is the containers of a Node. Make a Machine with New.
+// Machine gives access to the containers of a Node. Make a Machine with New.
 //
 // Finish times are not recorded: an ended instance shows its start time as its finish time. Stop ends an instance at
 // once.

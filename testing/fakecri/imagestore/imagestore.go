@@ -35,11 +35,11 @@ type Rule struct {
 	Bytes uint64
 	// Rate is the speed of a pull, in bytes per second; 0 means that a pull takes no time.
 	Rate uint64
-	// Err makes the pull fail at the end.
+	// If Err is set, the pull fails with this error at its end.
 	Err error
 }
 
-// Store is an image store. Make a Store with New. The methods are safe for concurrent use.
+// Store is an image store in memory. Make a Store with New. The methods are safe for concurrent use.
 type Store struct {
 	clock clock.Clock
 
@@ -129,8 +129,8 @@ func (s *Store) Add(name string) string {
 	return s.store(full, s.rule(full))
 }
 
-// store records an image under a name. Names of the same manifest belong to the same image, and a tag moves from its
-// earlier image.
+// store records an image under a name. Names of the same manifest belong to the same image; a tag is removed from the
+// image that had the tag before.
 func (s *Store) store(full string, rule Rule) string {
 	repository, digest, byDigest := strings.Cut(full, "@")
 	if !byDigest {
@@ -189,8 +189,8 @@ func (r *Rule) admit(full string, auth *fakecri.Auth) error {
 	return nil
 }
 
-// credential reads a credential as containerd does: only for the server, the password before tokens, and the registry
-// token not at all.
+// credential reads a credential as containerd does: a credential for another server is ignored, a password has priority
+// over tokens, and a registry token is never used.
 func credential(auth *fakecri.Auth, host string) (username, password string, err error) {
 	if auth == nil {
 		return "", "", nil

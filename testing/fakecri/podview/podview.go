@@ -10,7 +10,7 @@
 // # What differs from a Node
 //
 // A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with
-// restartPolicy Never. Ended containers are known as far as the Pod's status knows them. Instances older than the View
+// restartPolicy Never. Ended containers are known only if the Pod's status shows them. Instances older than the View
 // have the environment of the first version of the Pod that the View has read.
 package podview
 
@@ -132,7 +132,7 @@ func (v *View) announce() {
 // Node returns the Machine of a Node.
 func (v *View) Node(name string) fakecri.Machine { return &node{view: v, name: name} }
 
-// node is a fakecri.Machine.
+// node shows the containers of a single Node, and implements fakecri.Machine.
 type node struct {
 	view *View
 	name string
@@ -202,7 +202,8 @@ func (n *node) Stop(ctx context.Context, id string, _ time.Duration) error {
 	}
 }
 
-// ask asks the simulated kubelet to end an instance. Requests of gone instances leave the annotation.
+// ask asks the simulated kubelet to end an instance. Requests for instances that no longer exist are removed from the
+// annotation.
 func (v *View) ask(ctx context.Context, pod *corev1.Pod, c fakecri.Container) error {
 	pods := v.client.CoreV1().Pods(pod.Namespace)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -242,8 +243,8 @@ func (v *View) ask(ctx context.Context, pod *corev1.Pod, c fakecri.Container) er
 	return nil
 }
 
-// instances returns the instances in a Pod's status, by ID without the runtime's name. An instance known before keeps
-// everything except its state.
+// instances returns the instances in a Pod's status, by ID without the runtime's name. If before has an instance, only
+// the state of the instance is updated.
 func instances(pod *corev1.Pod, before map[string]fakecri.Container) map[string]fakecri.Container {
 	out := map[string]fakecri.Container{}
 	for _, list := range [][]corev1.ContainerStatus{

@@ -23,15 +23,15 @@ const (
 	killed     = 137
 )
 
-// Behaviour says how a container reacts. With the zero value, the container ends at the first signal, and package
-// program runs its programs.
+// Behaviour says how a container reacts. The zero value means that the container ends at the first signal, and that
+// package program runs its programs.
 type Behaviour struct {
 	// StopTakes is the time from the signal until the container ends. If the grace period is shorter, the container is
 	// killed.
 	StopTakes time.Duration
 	// StopCode is the exit code after a signal; nil means 143.
 	StopCode *int32
-	// Exec replaces package program.
+	// Exec, if set, runs the programs in place of package program.
 	Exec func(ctx context.Context, argv []string) (out, errOut []byte, code int32, err error)
 }
 
@@ -39,7 +39,7 @@ type Behaviour struct {
 // use.
 type Machine struct {
 	// OnEnd is called for each container that has ended, in the goroutine that first notices the end. A test that acts
-	// as the kubelet adds the next instance there. Set OnEnd before the first call.
+	// as the kubelet adds the next instance in OnEnd. Set OnEnd before the first call.
 	OnEnd func(fakecri.Container)
 
 	clock clock.Clock
@@ -198,7 +198,7 @@ func (m *Machine) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return nil
 }
 
-// wait returns when the container has ended, or after a time.
+// wait returns when the container has ended, or when the duration d has passed.
 func (m *Machine) wait(ctx context.Context, c *container, d time.Duration) error {
 	timer := m.clock.NewTimer(d)
 	defer timer.Stop()

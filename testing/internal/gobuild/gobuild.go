@@ -1,5 +1,5 @@
-// Package gobuild builds programs for tests into the user's cache. A package embeds the Go modules of the
-// programs.
+// Package gobuild builds programs for tests into the user's cache. The package that uses gobuild embeds the Go modules
+// of the programs.
 package gobuild
 
 import (
@@ -112,7 +112,8 @@ func (s Set) unpack(source string) error {
 func (p Program) build(ctx context.Context, source, path string) error {
 	temporary := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer func() { _ = os.Remove(temporary) }()
-	//nolint:noctx // Ending the context must end the compilers that the go command starts too, which child.Run sees to.
+	// Ending the context must also end the compilers that the go command starts.
+	//nolint:noctx // child.Run ends the whole process group
 	cmd := exec.Command("go", "build", "-trimpath", "-tags", p.Tags, "-ldflags", p.LDFlags, "-o", temporary, p.Package)
 	cmd.Dir = filepath.Join(source, p.Module)
 	cgo := "CGO_ENABLED=0"

@@ -42,7 +42,7 @@ func run(from io.Reader, to io.Writer, failures string, all bool) error {
 }
 
 func add(path string, failed []failure) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others must be able to read the file
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // all users may read it
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ type failure struct{ pkg, test, first string }
 // key identifies a test, or if Test is empty, a package.
 type key struct{ pkg, test string }
 
-// read returns the failures, in order. If all is set, all output is printed at once.
+// read returns the failures in the output of go test -json, in order. If all is set, all output is printed at once.
 func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) {
 	said := map[key][]string{}
 	packages := 0
@@ -127,8 +127,8 @@ func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []fa
 	return failed
 }
 
-// hasFailedPart reports whether a subtest or a test of the package has already failed: the whole then fails because of
-// this part.
+// hasFailedPart reports whether a subtest or a test of the package has already failed: the test or package then fails
+// only because of this part.
 func (e *event) hasFailedPart(failed []failure) bool {
 	return slices.ContainsFunc(failed, func(f failure) bool {
 		switch {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// config is the content of the file that the only argument names.
+// config is the content of the configuration file, whose path is the program's only argument.
 type config struct {
 	// Hide lists the directories over which the node mounts an empty file system of its own.
 	Hide []string
