@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -43,9 +44,11 @@ func TestKubeletHash(t *testing.T) {
 
 // agentEntry is an entry of a node agent's report.
 type agentEntry struct {
-	Name        string `json:"name"`
-	ContainerID string `json:"containerID"`
-	Hashes      struct {
+	Name         string `json:"name"`
+	ContainerID  string `json:"containerID"`
+	RestartCount int32  `json:"restartCount"`
+	CreatedAt    int64  `json:"createdAt,omitempty"`
+	Hashes       struct {
 		Plain uint64 `json:"plainHash"`
 		Env   uint64 `json:"extractedEnvFromMetadataHash"`
 	} `json:"hashes"`
@@ -96,6 +99,24 @@ func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEn
 	pod.Annotations[metaKey] = string(raw)
 }
 
+// oldStatus makes the node report the instance from before the update.
+func oldStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	status := &pod.Status.ContainerStatuses[0]
+	status.ImageID, status.Image = "sha256:1", "app:v1"
+	return status
+}
+
+// early0 is when the next instance was created, in seconds since 1970.
+const early0 = 1_782_900_000
+
+// early makes the agent report an instance newer than the reported one.
+func early(reported *corev1.ContainerStatus) func([]agentEntry) []agentEntry {
+	return func(r []agentEntry) []agentEntry {
+		r[0].ContainerID, r[0].RestartCount, r[0].CreatedAt = "next", reported.RestartCount+1, early0
+		return r
+	}
+}
+
 const stateHead = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":`
 
 // TestCompletionOfImages: the Pod's spec has app:v2. The state says app ran sha256:1 before.
@@ -128,6 +149,20 @@ func TestCompletionOfImages(t *testing.T) {
 			})
 		}, nil},
 		{"U-23 the agent reports another hash: the status decides", func(t *testing.T, pod *corev1.Pod) { report(t, pod, wrongPlain) }, nil},
+		{"the agent has seen the new instance, the node has not", func(t *testing.T, pod *corev1.Pod) { report(t, pod, early(oldStatus(pod))) }, nil},
+		{"the agent has seen an instance of an earlier image", func(t *testing.T, pod *corev1.Pod) { report(t, pod, early(oldStatus(pod)), wrongPlain) }, []string{"ImageNotRunning"}},
+		{"the agent has not seen another container run its spec", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, early(oldStatus(pod)), func(r []agentEntry) []agentEntry { r[1].Hashes.Plain++; return r })
+		}, []string{"ImageNotRunning"}},
+		{"the agent has seen the new instance in an earlier life of the runtime", func(t *testing.T, pod *corev1.Pod) {
+			state := &oldStatus(pod).State
+			state.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Unix(early0+1, 0))}
+			report(t, pod, early(&pod.Status.ContainerStatuses[0]))
+		}, []string{"ImageNotRunning"}},
+		{"the agent has seen the new instance, the node has not seen the spec", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, early(oldStatus(pod)))
+			pod.Generation, pod.Status.ObservedGeneration = 2, 1
+		}, []string{"NotObserved"}},
 		{"U-23 neither agent nor status", func(t *testing.T, pod *corev1.Pod) {
 			report(t, pod, wrongPlain)
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "app:v1"
@@ -617,6 +652,50 @@ func TestLostResize(t *testing.T) {
 	pod.Spec.Containers[0].Resources.Limits = quantities("cpu", "3") // an autoscaler, later
 	if step = mustNext(t, updater, pod, now); len(step.Change.Resources) > 0 {
 		t.Errorf("a finished update still claims resources: %+v", step.Change)
+	}
+}
+
+// TestUpdateAfterAnEarlyReport: an update is complete by the agent's report, and the next update begins before the node
+// reports the instance of the first. This instance is not the instance of the second update.
+func TestUpdateAfterAnEarlyReport(t *testing.T) {
+	v1, v2, v3 := newTemplate(), newTemplate(image("app", "app:v2")), newTemplate(image("app", "app:v3"))
+	updater := newUpdater()
+	pod := newPod(v1)
+	pod = write(t, pod, mustStart(t, updater, pod, v1, v2, toward("2", 0), now))
+	pod.Status.ObservedGeneration = pod.Generation
+	report(t, pod, early(&pod.Status.ContainerStatuses[0]))
+	step := mustNext(t, updater, pod, now)
+	if !step.Complete {
+		t.Fatalf("the first update waits for %v", step.Waiting)
+	}
+	pod = write(t, pod, step.Change)
+	pod = write(t, pod, mustStart(t, updater, pod, v2, v3, toward("3", 0), now))
+	pod.Status.ObservedGeneration = pod.Generation
+	for _, status := range []corev1.ContainerStatus{
+		pod.Status.ContainerStatuses[0],
+		{Name: "app", ContainerID: "next", RestartCount: 1, Image: "sha256:2", ImageID: "sha256:2", Ready: true},
+		{Name: "app", ContainerID: "next", RestartCount: 1, Image: "app:v2", ImageID: "sha256:2", Ready: true},
+	} {
+		pod.Status.ContainerStatuses[0] = status
+		if step := mustNext(t, updater, pod, now); step.Complete {
+			t.Errorf("the second update is complete while the node reports %+v", status)
+		}
+	}
+	pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: "last", RestartCount: 2, Image: "app:v3", ImageID: "sha256:3", Ready: true}
+	if step := mustNext(t, updater, pod, now); !step.Complete {
+		t.Errorf("the second update waits for %v", step.Waiting)
+	}
+}
+
+// TestEarlyReportTeachesNothing: the status of an ended instance is not remembered as that of the new image.
+func TestEarlyReportTeachesNothing(t *testing.T) {
+	pod := newPod(newTemplate(image("app", "app:v2")))
+	reported := oldStatus(pod)
+	pod.Annotations[stateKey] = stateHead + `{"app":{"imageID":"sha256:1"}},"updateImages":true,"seen":{"app":{"containerID":"` + reported.ContainerID + `","at":"2026-07-01T10:00:00Z"}}}`
+	report(t, pod, early(reported))
+	step := mustNext(t, newUpdater(), pod, now)
+	if !step.Complete || step.Change.Annotations[stateKey] == nil || strings.Contains(*step.Change.Annotations[stateKey], reported.ContainerID) {
+		t.Errorf("complete %v, %+v", step.Complete, step.Change)
 	}
 }
 

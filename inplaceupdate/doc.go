@@ -48,6 +48,14 @@
 // has an index. Neither case arises if a node agent reports runtime metadata (Keys.RuntimeMetaAnnotation). Recreating a
 // Pod that waits is always possible.
 //
+// # The second that a kubelet needs
+//
+// A kubelet judges readiness gates when it looks at the containers of a Pod, once a second. After a restart, a kubelet
+// looks at once, finds the gate closed, and looks again a second later. If a node agent reports a new instance as soon
+// as the instance is created (runtimemeta.Container.CreatedAt), the update is complete, and the gate open, before the
+// kubelet looks. The Pod is not Ready before the new instance is: a kubelet never reports Ready from the state before a
+// restart.
+//
 // # Errors
 //
 // Every error carries a reason.Code for errors.Is. Package reason returns the details of an error.

@@ -167,7 +167,10 @@ func (c *container) envHash() uint64 {
 
 // entry returns the part of the report about the container's present instance, nil if missing.
 func (c *container) entry(report *runtimemeta.Report) *runtimemeta.Container {
-	if report == nil || c.status == nil {
+	switch {
+	case c.ahead != nil:
+		return c.ahead
+	case report == nil || c.status == nil:
 		return nil
 	}
 	return report.Instance(c.name, c.status.ContainerID)

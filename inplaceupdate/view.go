@@ -1,10 +1,12 @@
 package inplaceupdate
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -44,8 +46,10 @@ type container struct {
 	init bool
 	// spec is nil for a container that cannot be updated: a container missing in the Pod, or a plain init container.
 	spec *corev1.Container
-	// status is nil until the node has reported the container.
+	// status is nil until the node has reported the container. If the node agent has seen a newer instance, status is nil,
+	// too, because the status describes an instance that has ended; ahead is then the report about the newer instance.
 	status *corev1.ContainerStatus
+	ahead  *runtimemeta.Container
 }
 
 // readToStart decodes a Pod for the start of an update.
@@ -86,7 +90,26 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	}
 	add(pod.Spec.InitContainers, true)
 	add(pod.Spec.Containers, false)
+	v.lookAhead()
 	return v
+}
+
+// lookAhead replaces the statuses of instances that the node agent has seen followed by newer instances. Most reports
+// are not decoded: the agent reports early only during an update.
+func (v *view) lookAhead() {
+	if !strings.Contains(v.pod.Annotations[v.config.Keys.RuntimeMetaAnnotation], `"createdAt"`) {
+		return
+	}
+	report := v.report()
+	for i := range v.containers {
+		c := &v.containers[i]
+		if c.spec == nil || c.status == nil || report == nil {
+			continue
+		}
+		if c.ahead = report.Ahead(c.status); c.ahead != nil {
+			c.status = nil
+		}
+	}
 }
 
 // container returns the container with the given name. For an unknown name, the result has neither spec nor status.

@@ -238,6 +238,16 @@ func mutants() []mutant {
 			schedules{tests: "./kinds/statefulset", only: "TestWaiting"},
 		},
 		{
+			"an agent's early report counts whatever the container runs", "inplaceupdate/env.go",
+			"return entry.Hashes.PlainHash == short", "return c.ahead != nil || entry.Hashes.PlainHash == short",
+			schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
+		},
+		{
+			"the status of an ended instance is remembered as the new image", "inplaceupdate/view.go",
+			"\t\t\tc.status = nil\n", "",
+			schedules{tests: "../inplaceupdate", only: "TestEarlyReportTeachesNothing"},
+		},
+		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
 			"state.UpdateEnvFromMetadata = len(report) > 0", "state.UpdateEnvFromMetadata = len(report) > 0 && len(t.images) == 0", cloneSet("agent"),
 		},

@@ -35,6 +35,13 @@ type metadata struct {
 
 	mu      sync.Mutex
 	written map[types.UID]written // reports that the cache does not show yet
+	specs   map[types.UID]spec    // of the Pods that are being updated
+}
+
+// spec is a version of a Pod's spec, and when the agent first saw it during an update.
+type spec struct {
+	generation int64
+	at         time.Time
 }
 
 // written is a report that was sent to the API server.
@@ -48,7 +55,7 @@ const lateCache = 5 * time.Second
 
 func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error) *metadata {
 	return &metadata{
-		patch: patch, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]written{},
+		patch: patch, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]written{}, specs: map[types.UID]spec{},
 		rules: runtimemeta.Rules{
 			Condition: apps.ConditionInPlaceUpdateReady, IgnoredEnv: []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
 		},
@@ -59,6 +66,7 @@ func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch
 func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	if pod.DeletionTimestamp != nil || !podstate.IsActive(pod.Pod) || !runtimemeta.Concerns(pod.Pod, apps.Group, apps.AnnotationSidecarSetHash) {
 		m.forget(pod.UID)
+		m.forgetSpec(pod.UID)
 		return 0, nil
 	}
 	instances, err := m.instances(ctx, pod)
@@ -167,18 +175,51 @@ func (m *metadata) stop(pod *agent.Pod, id, name string) {
 	_ = pod.Stop(id, nil) // the update continues even if the hook cannot be run
 }
 
-// again returns the time until the next check of a Pod during an in-place update, because the runtime knows of a new
+// These are waits between two looks at a Pod during an in-place update. A kubelet restarts a container within about a
+// tenth of a second, and judges the Pod's readiness a second later: if the gate is open when the restart ends, the Pod
+// is ready a second earlier. So the agent looks often in the first moments after a change of the Pod's spec.
+const (
+	restarting      = 2 * time.Second // from the change of the spec on
+	restartingLooks = 20 * time.Millisecond
+	earlyLooks      = 200 * time.Millisecond // in the first 10 seconds
+	lateLooks       = time.Second            // in the first minute
+	seldomLooks     = 5 * time.Second
+)
+
+// again returns the time until the next look at a Pod during an in-place update, because the runtime knows of a new
 // instance before the kubelet reports it.
 func (m *metadata) again(pod *corev1.Pod) time.Duration {
 	condition := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
 	if condition == nil || condition.Status != corev1.ConditionFalse {
+		m.forgetSpec(pod.UID)
 		return 0
 	}
-	switch age := m.rests.Clock.Now().Sub(condition.LastTransitionTime.Time); {
-	case age < 10*time.Second:
-		return 200 * time.Millisecond
-	case age < time.Minute:
-		return time.Second
+	now := m.rests.Clock.Now()
+	if now.Sub(m.specSince(pod, now)) < restarting {
+		return restartingLooks
 	}
-	return 5 * time.Second
+	switch age := now.Sub(condition.LastTransitionTime.Time); {
+	case age < 10*time.Second:
+		return earlyLooks
+	case age < time.Minute:
+		return lateLooks
+	}
+	return seldomLooks
+}
+
+// specSince returns when the agent first saw the Pod's present spec during an update.
+func (m *metadata) specSince(pod *corev1.Pod, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if seen, known := m.specs[pod.UID]; known && seen.generation == pod.Generation {
+		return seen.at
+	}
+	m.specs[pod.UID] = spec{pod.Generation, now}
+	return now
+}
+
+func (m *metadata) forgetSpec(pod types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.specs, pod)
 }

@@ -166,6 +166,33 @@ func TestAgentRestartsBehindAService(t *testing.T) {
 	}
 }
 
+// TestAgentSettles prints how long an update in place takes beside an agent: the agent sees the new container before the
+// kubelet reports it, so the gate is open when the kubelet judges the Pod. A Pod is never reported as ready with the
+// container that the update has ended.
+func TestAgentSettles(t *testing.T) {
+	f := startAgent(t)
+	recorder := controllertest.Watch(t, f, f.namespace, nil)
+	f.printTimes([]candidate{{"in place, with an agent", f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)}})
+	images, early := map[string]string{}, 0 // by instance
+	for _, event := range recorder.Events() {
+		pod, status := event.Pod, podstate.ContainerStatus(event.Pod, "app")
+		if status == nil || status.ContainerID == "" {
+			continue
+		}
+		image := pod.Spec.Containers[0].Image
+		was, known := images[status.ContainerID]
+		switch isBehind := known && was != image; {
+		case !known:
+			images[status.ContainerID] = image
+		case isBehind && podstate.IsReady(pod):
+			t.Errorf("Pod %s is ready with an instance of %s, and wants %s", pod.Name, was, image)
+		case isBehind && podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady):
+			early++
+		}
+	}
+	t.Logf("versions of Pods with an open gate before the kubelet reported the container: %d", early)
+}
+
 // TestAgentDeliversEnv: U-7 a changed annotation reaches the environment of a running Pod; the image has no shell, and
 // no command env.
 func TestAgentDeliversEnv(t *testing.T) {

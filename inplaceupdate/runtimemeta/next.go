@@ -126,11 +126,33 @@ func (p *pass) look(c *corev1.Container) {
 		return
 	}
 	entry := Container{Name: c.Name, ContainerID: instance.ID, RestartCount: instance.Attempt}
+	entry.CreatedAt = p.createdAt(instance, isShown(instance.ID))
 	entry.Hashes = Hashes{PlainHash: p.plainHash(instance), ExtractedEnvFromMetadataHash: p.envHash(c, instance)}
 	p.Report.Containers = append(p.Report.Containers, entry)
 	if p.isOutdated(c, instance, entry.Hashes.ExtractedEnvFromMetadataHash) {
 		p.stop(c, instance, isShown(instance.ID))
 	}
+}
+
+// createdAt returns when an instance was created, if the Pod is in an in-place update and the Pod's status does not show
+// the instance yet. A reported time is kept.
+func (p *pass) createdAt(i *Instance, shown bool) int64 {
+	if known := p.before.Instance(i.Name, i.ID); known != nil && known.CreatedAt != 0 {
+		return known.CreatedAt
+	}
+	if shown || i.Created.IsZero() || !p.isUpdating() {
+		return 0
+	}
+	return i.Created.Unix()
+}
+
+// isUpdating reports whether the Pod is in an in-place update.
+func (p *pass) isUpdating() bool {
+	if p.Condition == "" {
+		return false
+	}
+	updating := podstate.Condition(p.pod, p.Condition)
+	return updating != nil && updating.Status == corev1.ConditionFalse
 }
 
 // newest returns the last instance of a container: by the kubelet's count, or by creation time if the counts are equal.
@@ -180,11 +202,7 @@ func (p *pass) envHash(c *corev1.Container, i *Instance) uint64 {
 
 // isOutdated reports whether an in-place update waits for a newer instance of the container.
 func (p *pass) isOutdated(c *corev1.Container, i *Instance, hash uint64) bool {
-	if hash == 0 || !i.Running || p.Condition == "" {
-		return false
-	}
-	updating := podstate.Condition(p.pod, p.Condition)
-	return updating != nil && updating.Status == corev1.ConditionFalse && hash != ExpectedHash(p.pod, c, p.IgnoredEnv)
+	return hash != 0 && i.Running && p.isUpdating() && hash != ExpectedHash(p.pod, c, p.IgnoredEnv)
 }
 
 // exitCodes are the likely exit codes of a stopped container: success, SIGKILL and SIGTERM.

@@ -91,7 +91,11 @@ func (n *node) next(t *testing.T) runtimemeta.Step {
 func describe(s runtimemeta.Step) string {
 	var parts []string
 	for _, c := range s.Report.Containers {
-		parts = append(parts, fmt.Sprintf("%s:%d:%d", strings.TrimPrefix(c.ContainerID, "c://"), c.Hashes.PlainHash, c.Hashes.ExtractedEnvFromMetadataHash))
+		since := ""
+		if c.CreatedAt != 0 {
+			since = fmt.Sprintf(" since %d", c.CreatedAt)
+		}
+		parts = append(parts, fmt.Sprintf("%s:%d:%d%s", strings.TrimPrefix(c.ContainerID, "c://"), c.Hashes.PlainHash, c.Hashes.ExtractedEnvFromMetadataHash, since))
 	}
 	if !s.Changed {
 		parts = []string{"quiet"}
@@ -133,10 +137,19 @@ func TestNext(t *testing.T) {
 		}, strings.Join([]string{mesh, "app-9:18:0", log}, ", ")},
 		{"ND-42 the newest by creation", func(n *node) {
 			n.instances = append(n.instances, runtimemeta.Instance{ID: "c://app-9", Name: "app", Created: time.Unix(9, 0), Hash: "12"})
-		}, strings.Join([]string{mesh, "app-9:18:0", log}, ", ")},
+		}, strings.Join([]string{mesh, "app-9:18:0 since 9", log}, ", ")},
 		{"ND-42 an instance forgotten by the runtime", func(n *node) { n.instances = n.instances[:3] }, "quiet"},
 		{"ND-42 and by the Pod's status", func(n *node) { n.instances, n.pod.Status.ContainerStatuses = n.instances[:3], nil }, mesh + ", " + app},
 		{"ND-42 and replaced there", func(n *node) { n.restart("log"); n.report(); n.instances = n.instances[:3] }, mesh + ", " + app},
+		{"a new instance that the status does not show", func(n *node) { n.restart("log").Created = time.Unix(9, 7) }, strings.Join([]string{mesh, app, fmt.Sprintf("log-1:19:%d since 9", openKruiseEmpty)}, ", ")},
+		{"a new instance that the status shows", func(n *node) { n.restart("log").Created = time.Unix(9, 0); n.report() }, strings.Join([]string{mesh, app, fmt.Sprintf("log-1:19:%d", openKruiseEmpty)}, ", ")},
+		{"a new instance that does not run yet", func(n *node) { i := n.restart("log"); i.Created, i.Running = time.Unix(9, 0), false }, strings.Join([]string{mesh, app, fmt.Sprintf("log-1:19:%d since 9", openKruiseEmpty)}, ", ")},
+		{"a new instance outside an update", func(n *node) {
+			n.restart("log").Created, n.pod.Status.Conditions[0].Status = time.Unix(9, 0), corev1.ConditionTrue
+		}, strings.Join([]string{mesh, app, fmt.Sprintf("log-1:19:%d", openKruiseEmpty)}, ", ")},
+		{"a reported time is kept", func(n *node) {
+			n.before.Containers[2].CreatedAt, n.pod.Status.Conditions[0].Status = 8, corev1.ConditionTrue
+		}, "quiet"},
 		{"ND-42 no hash", func(n *node) { n.instance("log").Hash = "" }, strings.Join([]string{mesh, app, fmt.Sprintf("log-0:0:%d", openKruiseEmpty)}, ", ")},
 		{"ND-42 a hash of 64 bits", func(n *node) { n.instance("log").Hash = "FFFFFFFFFFFFFFFF" }, strings.Join([]string{mesh, app, fmt.Sprintf("log-0:18446744073709551615:%d", openKruiseEmpty)}, ", ")},
 		{"ND-42 no number", func(n *node) { n.instance("mesh").Hash = "0x1" }, strings.Join([]string{fmt.Sprintf("mesh-0:0:%d", openKruiseThree), app, log, "HashUnreadable spec.initContainers[mesh]"}, ", ")},

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/reason"
@@ -23,6 +26,10 @@ type Container struct {
 	ContainerID string `json:"containerID"`
 	// RestartCount is the number of earlier instances, as counted by the kubelet.
 	RestartCount int32 `json:"restartCount"`
+	// CreatedAt is the time at which the instance was created, in seconds since 1970, if the agent has seen the instance
+	// during an in-place update before the Pod's status showed it. Otherwise CreatedAt is 0. OpenKruise's agent does not
+	// report the time.
+	CreatedAt int64 `json:"createdAt,omitempty"`
 	// Hashes show with which values the instance was started.
 	Hashes Hashes `json:"hashes"`
 }
@@ -79,6 +86,36 @@ func (r Report) Instance(name, id string) *Container {
 		return c
 	}
 	return nil
+}
+
+// Ahead returns the entry for an instance that the agent has seen during an in-place update, and that is newer than the
+// instance in the given status; nil if there is none. A kubelet creates an instance after the instance before has ended.
+// Before a kubelet reports a Pod as Ready, it reads the state of the Pod's containers after the restart
+// (pkg/kubelet/pod_workers.go). So a readiness gate may be opened for the entry: the Pod is not Ready before the new
+// instance is. The pointer refers to the entry inside the report.
+func (r Report) Ahead(status *corev1.ContainerStatus) *Container {
+	c := r.container(status.Name)
+	if c == nil || c.CreatedAt == 0 || c.ContainerID == status.ContainerID || c.RestartCount <= status.RestartCount {
+		return nil
+	}
+	// A runtime that has lost all containers counts from 0 again, and then an old report has a higher count.
+	if c.CreatedAt < lastKnown(status).Unix() {
+		return nil
+	}
+	return c
+}
+
+// lastKnown returns the latest time in a container's status.
+func lastKnown(status *corev1.ContainerStatus) (last time.Time) {
+	for _, state := range []*corev1.ContainerState{&status.State, &status.LastTerminationState} {
+		if s := state.Running; s != nil && s.StartedAt.After(last) {
+			last = s.StartedAt.Time
+		}
+		if s := state.Terminated; s != nil && s.FinishedAt.After(last) {
+			last = s.FinishedAt.Time
+		}
+	}
+	return last
 }
 
 // container returns the entry of a container.

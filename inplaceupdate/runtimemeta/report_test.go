@@ -4,8 +4,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
 	"github.com/workloadkit/workloadkit/reason"
@@ -97,6 +100,41 @@ func TestInstance(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := r.Instance(tc.container, tc.id); (got != nil) != tc.found || got != nil && got != &r.Containers[1] {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// TestAhead finds instances that the kubelet does not report yet.
+func TestAhead(t *testing.T) {
+	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
+	running := func(second int64) corev1.ContainerState {
+		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(second)}}
+	}
+	ended := func(second int64) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at(second)}}
+	}
+	for _, tc := range []struct {
+		name   string
+		since  int64
+		status corev1.ContainerStatus
+		found  bool
+	}{
+		{"the next instance", 9, corev1.ContainerStatus{Name: "app", ContainerID: "c://0", RestartCount: 1, State: running(3)}, true},
+		{"the next instance, in the second of the end", 9, corev1.ContainerStatus{Name: "app", ContainerID: "c://0", RestartCount: 1, State: ended(9)}, true},
+		{"an instance without a time", 0, corev1.ContainerStatus{Name: "app", ContainerID: "c://0", RestartCount: 1, State: running(3)}, false},
+		{"the reported instance", 9, corev1.ContainerStatus{Name: "app", ContainerID: "c://2", RestartCount: 2, State: running(9)}, false},
+		{"a later instance is reported", 9, corev1.ContainerStatus{Name: "app", ContainerID: "c://3", RestartCount: 3, State: running(12)}, false},
+		{"as many restarts", 9, corev1.ContainerStatus{Name: "app", ContainerID: "c://3", RestartCount: 2, State: running(3)}, false},
+		{"the runtime has lost its containers", 9, corev1.ContainerStatus{Name: "app", ContainerID: "c://3", RestartCount: 0, State: running(12)}, false},
+		{"and the container waits", 9, corev1.ContainerStatus{Name: "app", RestartCount: 0, LastTerminationState: ended(12)}, false},
+		{"another container", 9, corev1.ContainerStatus{Name: "web", ContainerID: "c://0", RestartCount: 1, State: running(3)}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := entry("app", "c://2", 2, 1, 1)
+			c.CreatedAt = tc.since
+			if got := reportOf(entry("log", "c://9", 9, 1, 1), c).Ahead(&tc.status); (got != nil) != tc.found || got != nil && got.ContainerID != "c://2" {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -36,6 +38,24 @@ func (w *story) agentAll() (changed bool) {
 	return changed
 }
 
+// agentPolls lets the node agents see new instances before the Pods' statuses show the instances: agents ask the
+// container runtime many times a second.
+func (w *story) agentPolls() {
+	if !w.setup.agent {
+		return
+	}
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		for i := range pod.Spec.Containers {
+			name := pod.Spec.Containers[i].Name
+			id, _ := w.Nodes.Env(pod.UID, name)
+			if status := podstate.ContainerStatus(pod, name); id != "" && status != nil && status.ContainerID != id && w.Chance(20) {
+				w.agent(pod)
+				return
+			}
+		}
+	}
+}
+
 // agent restarts containers running with old values of labels, and reports the containers' values. agent returns
 // whether there was work to do.
 func (w *story) agent(pod *corev1.Pod) (changed bool) {
@@ -59,7 +79,10 @@ func (w *story) agent(pod *corev1.Pod) (changed bool) {
 			}
 			id, env = w.Nodes.Env(pod.UID, c.Name)
 		}
-		r := reportedContainer{Name: c.Name, ContainerID: id}
+		r := reportedContainer{Name: c.Name, ContainerID: id, CreatedAt: w.createdAt(pod, c.Name, id)}
+		if instance := w.instance(pod, c.Name); instance != nil {
+			r.RestartCount = instance.Restarts
+		}
 		r.Hashes.Plain = faultapi.AgentHash(asJSON(map[string]string{"name": c.Name, "image": w.Nodes.Image(pod.UID, c.Name)}))
 		slices.SortStableFunc(env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 		r.Hashes.Env = faultapi.AgentHash(asJSON(env))
@@ -78,11 +101,42 @@ func (w *story) agent(pod *corev1.Pod) (changed bool) {
 	return true
 }
 
+func (w *story) instance(pod *corev1.Pod, container string) *faultapi.Instance {
+	all := w.Nodes.Instances()
+	i := slices.IndexFunc(all, func(one faultapi.Instance) bool { return one.Pod.UID == pod.UID && one.Name == container })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// createdAt returns, during an update, when a running instance was started that the Pod's status does not show.
+func (w *story) createdAt(pod *corev1.Pod, container, id string) int64 {
+	var before struct {
+		Containers []reportedContainer `json:"containers"`
+	}
+	if err := json.Unmarshal([]byte(cmp.Or(pod.Annotations[apps.AnnotationRuntimeContainersMeta], "{}")), &before); err == nil {
+		for _, known := range before.Containers {
+			if known.ContainerID == id && known.CreatedAt > 0 {
+				return known.CreatedAt
+			}
+		}
+	}
+	gate, instance, status := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady), w.instance(pod, container), podstate.ContainerStatus(pod, container)
+	if gate == nil || gate.Status != corev1.ConditionFalse || instance == nil || instance.Exit != nil || status != nil && status.ContainerID == id {
+		return 0
+	}
+	w.Logf("agent: sees %s/%s before the node", pod.Name, container)
+	return instance.Started.Unix()
+}
+
 // reportedContainer is a node agent's report about a container.
 type reportedContainer struct {
-	Name        string `json:"name"`
-	ContainerID string `json:"containerID"`
-	Hashes      struct {
+	Name         string `json:"name"`
+	ContainerID  string `json:"containerID"`
+	RestartCount int32  `json:"restartCount"`
+	CreatedAt    int64  `json:"createdAt,omitempty"`
+	Hashes       struct {
 		Plain uint32 `json:"plainHash"`
 		Env   uint32 `json:"extractedEnvFromMetadataHash"`
 	} `json:"hashes"`

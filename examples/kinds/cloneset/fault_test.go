@@ -69,7 +69,7 @@ func newStory(world *chaos.World) chaos.Subject {
 	w := &story{World: world, taken: map[types.UID]int64{}, held: map[types.UID]time.Time{}, agents: restarttest.New(world)}
 	return chaos.Subject{
 		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.outside, Settle: w.settle,
-		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
+		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: func() { w.agentPolls(); w.checkState() }, Converged: w.checkConverged,
 	}
 }
 
