@@ -202,7 +202,26 @@ func (w *story) askForPod() {
 	w.asked[name] = false
 	w.mu.Unlock()
 	w.Logf("user: asks for Pod %s", name)
-	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+	w.request(name)
+}
+
+// again asks for a Pod again, under its name, as a CloneSet does after a refusal.
+func (w *story) again(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unnamed || !w.Chance(50) {
+		return
+	}
+	w.asked[name] = false
+	w.Logf("user: asks for Pod %s again", name)
+	w.request(name)
+}
+
+// request sends a request, or sends a request of the name again.
+func (w *story) request(name string) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}
+	w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), object)))
+	w.must(w.User.Create(context.Background(), object.DeepCopy()))
 }
 
 func (w *story) later(pod admitted) {
@@ -231,7 +250,7 @@ func (w *story) review(pod *corev1.Pod) {
 	w.mu.Lock()
 	w.asked[name], w.reviews[name] = false, pod
 	w.mu.Unlock()
-	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+	w.request(name)
 }
 
 // longestDelay is how long a request may take to its review: longer than a place lasts.
@@ -252,7 +271,8 @@ func (w *story) check() {
 		switch now := time.Now(); {
 		case now.Before(pod.comes):
 			w.later(pod)
-		case now.Sub(pod.at) >= longest: // the request has failed
+		case now.Sub(pod.at) >= longest, pod.isHeld && w.Chance(5): // the request has failed
+			w.again(pod.Name)
 		case pod.comes.Equal(pod.at) && (w.Chance(20) || !pod.isHeld && subsetOf(pod.Pod) == "a" && w.Chance(40)):
 			pod.comes = pod.comes.Add(longest - time.Duration(1+w.Rand().Int64N(int64(20*time.Second))))
 			w.later(pod)
