@@ -176,7 +176,7 @@ func refusal(why reason.Reason) *field.Error {
 	if why.Remedy != "" {
 		detail = strings.TrimPrefix(detail+"; "+why.Remedy, "; ")
 	}
-	return field.Invalid(field.NewPath(why.Path), why.New, detail)
+	return field.Invalid(field.NewPath(why.Path), judge.Written(why.New), detail)
 }
 
 // totalSize returns the size of the Pod templates and claims of all subsets. The required term of a subset is counted
