@@ -196,6 +196,9 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 			taken[[2]string{version, e.subset}]++
 		}
 	}
+	if len(of.others) > 0 {
+		c.addAwaited(taken, of)
+	}
 	names := c.names()
 	matcher, err := subsets.NewMatcher(names, func(*corev1.Pod) string { return "" }, func(pod *corev1.Pod, name string) subsets.Fit {
 		i := slices.Index(names, name)
@@ -219,6 +222,23 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 		}
 	}
 	return nil
+}
+
+// addAwaited counts the places of Pods that are not there yet.
+func (c *counter) addAwaited(taken map[[2]string]int, of *crowd) {
+	for version, list := range c.object.Status.VersionedSubsetStatuses {
+		there := map[string]bool{}
+		for _, e := range of.marked[version] {
+			there[e.pod.Name], there[e.mark.UID] = true, true
+		}
+		for i := range list {
+			for key := range list[i].CreatingPods {
+				if !there[key] {
+					taken[[2]string{version, list[i].Name}]++
+				}
+			}
+		}
+	}
 }
 
 // close returns the conditions of the subsets, by name. A subset with Pods that were unschedulable for too long is

@@ -302,6 +302,7 @@ func TestExistingPods(t *testing.T) {
 			s.Patch = &runtime.RawExtension{Raw: []byte(`{"metadata":{"annotations":{"sub":"s"}}}`)}
 		})), pod("p", on("n1")), in("x"), "a"},
 		{"WS-31 room counts last", zones(maxA(0)), pod("p", on("n1")), in("x"), "b"},
+		{"WS-31 room kept for a Pod that comes is none", zones(maxA(1), ledgerIs(ledger{ignored: {{Name: "a", CreatingPods: times{"q": ago(time.Second)}}}})), pod("p", on("n1")), in("x"), "b"},
 		{"WS-31 a subset without room, if no other fits", zones(maxA(0)), pod("p", on("n1")), in("a"), "a"},
 		{"WS-31 a taint", zones(), pod("p", on("n1")), in("a", taint("NoSchedule")), ""},
 		{"WS-31 a taint that keeps Pods away if possible", zones(), pod("p", on("n1")), in("a", taint("PreferNoSchedule")), ""},
