@@ -98,6 +98,15 @@ func TestUnborn(t *testing.T) {
 	u.Add("web", "b")
 	u.Add("api", "c")
 	check("adding", "a", "b")
+	u.Refuse("web", "b")
+	u.Refuse("web", "a")
+	if got := u.Refused("web"); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("refused are %v", got)
+	}
+	u.Add("web", "a")
+	if got := u.Refused("web"); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("while a request for a is under way, refused are %v", got)
+	}
 	u.Of("web", none).Insert("x")
 	check("changing the answer", "a", "b")
 	u.Remove("web", "a")

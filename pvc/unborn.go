@@ -1,6 +1,7 @@
 package pvc
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -8,25 +9,51 @@ import (
 )
 
 // Unborn remembers, for each owner, the names of Pods whose creation failed after their claims may have been created.
-// If these names are tried first, claims are not created and deleted again and again while a quota allows no more Pods.
-// Unborn is lost with the process: after a restart such claims count as claims of lost Pods. The zero value is ready
-// for use. An Unborn is safe for concurrent use.
+// If these names are tried first, claims are not created and deleted again and again while a quota allows no more Pods,
+// and whoever keeps something for a Pod under the Pod's name, such as a place in a subset, keeps it once. Unborn is lost
+// with the process: after a restart such claims count as claims of lost Pods. The zero value is ready for use. An Unborn
+// is safe for concurrent use.
 type Unborn struct {
 	mu   sync.Mutex
-	pods map[types.UID]sets.Set[string]
+	pods map[types.UID]map[string]bool // true for a refused Pod
 }
 
 // Add remembers a Pod before its creation.
 func (u *Unborn) Add(owner types.UID, pod string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.set(owner, pod, false)
+}
+
+// Refuse remembers that the API server has refused the last request for a Pod: no request for the name is under way.
+func (u *Unborn) Refuse(owner types.UID, pod string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.set(owner, pod, true)
+}
+
+// Refused returns the refused Pods of an owner, sorted. A new Pod may have the name of a refused Pod, even without a
+// claim.
+func (u *Unborn) Refused(owner types.UID) (names []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for name, refused := range u.pods[owner] {
+		if refused {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (u *Unborn) set(owner types.UID, pod string, refused bool) {
 	if u.pods == nil {
-		u.pods = map[types.UID]sets.Set[string]{}
+		u.pods = map[types.UID]map[string]bool{}
 	}
 	if u.pods[owner] == nil {
-		u.pods[owner] = sets.New[string]()
+		u.pods[owner] = map[string]bool{}
 	}
-	u.pods[owner].Insert(pod)
+	u.pods[owner][pod] = refused
 }
 
 // Remove forgets a created Pod.
@@ -42,7 +69,7 @@ func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[stri
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.drop(owner, exists)
-	return u.pods[owner].Clone()
+	return sets.KeySet(u.pods[owner])
 }
 
 // Forget drops all Pods of an owner, because the owner was deleted or wants no more Pods.
@@ -55,7 +82,7 @@ func (u *Unborn) Forget(owner types.UID) {
 func (u *Unborn) drop(owner types.UID, born func(pod string) bool) {
 	for name := range u.pods[owner] {
 		if born(name) {
-			u.pods[owner].Delete(name)
+			delete(u.pods[owner], name)
 		}
 	}
 	if len(u.pods[owner]) == 0 {

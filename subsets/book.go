@@ -1,8 +1,10 @@
 package subsets
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,18 +141,25 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 	return lines, c
 }
 
+// Pick returns the subset that Take would choose for another new Pod now, and takes no place.
+func (p Policy) Pick(book Book, places []Place) Choice {
+	p, places = p.complete(), distinct(places)
+	_, c := p.choose(book.aligned(places), places, "")
+	return c
+}
+
 // choose returns the index of the chosen subset, -1 if there is none.
 func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 	if i := indexOf(lines, func(l *Line) bool { return has(l.Deleting, key) }); i >= 0 {
 		var c Choice
-		if places[i].takes(lines[i].Taken(), &c.Why) {
+		if p.offers(&places[i], &lines[i], &c.Why) {
 			c.Subset = places[i].Name
 			return i, c
 		}
 	}
 	var c Choice
 	for i := range places {
-		if places[i].takes(lines[i].Taken(), &c.Why) {
+		if p.offers(&places[i], &lines[i], &c.Why) {
 			c.Subset = places[i].Name
 			return i, c
 		}
@@ -159,6 +168,21 @@ func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 		add(&c.Why, noPlace())
 	}
 	return -1, c
+}
+
+// offers is Place.takes for a line of a book. Places kept for Pods that do not exist yet are told from Pods: a higher
+// maximum is no remedy for requests that fail.
+func (p Policy) offers(place *Place, line *Line, why *reason.List) bool {
+	pods, kept := line.Taken()-len(line.Creating), len(line.Creating)
+	if place.Closed || place.isUnlimited() || pods >= place.Max || pods+kept < place.Max {
+		return place.takes(pods+kept, why)
+	}
+	add(why, reason.Reason{
+		Code: PlacesKept, Path: place.path(), New: strconv.Itoa(place.Max),
+		Detail: fmt.Sprintf("Pods: %d, places kept for requests of the last %s: %d", pods, p.CreatingFor, kept),
+		Remedy: "see the events of the Pods' owner: the place of a failed request becomes free again",
+	})
+	return false
 }
 
 // Release frees the place of a Pod that is about to be deleted, and returns the book; store the book if changed is

@@ -3,6 +3,7 @@ package subsets_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,6 +95,11 @@ func TestTake(t *testing.T) {
 	}
 }
 
+func has(entries times, key string) bool {
+	_, ok := entries[key]
+	return ok
+}
+
 func TestTakeChangesTheBook(t *testing.T) {
 	now := ago(0)
 	for _, tc := range []struct {
@@ -179,7 +185,7 @@ func TestTakeChangesTheBook(t *testing.T) {
 			places{limited("a", 1), limited("b", 1)},
 			"p",
 			subsets.Book{{Name: "a", Replicas: 1, Creating: times{"q": now}}, {Name: "b", Creating: times{"p": now}}},
-			subsets.Choice{Subset: "b", Changed: true, Why: full("a", "1")},
+			subsets.Choice{Subset: "b", Changed: true, Why: kept("a", "1", 0, 1)},
 		},
 		{
 			"WS-45 nor in a closed subset",
@@ -194,6 +200,22 @@ func TestTakeChangesTheBook(t *testing.T) {
 			places{limited("a", 2)},
 			"", nil,
 			subsets.Choice{Why: list1(subsets.NoKey, "a", "", "the place needs a name", "give the Pod a name or a key")},
+		},
+		{
+			"places kept for requests under way are no Pods",
+			subsets.Book{{Name: "a", Replicas: 2, Creating: times{"r": ago(time.Second), "s": now}, Deleting: times{"q": now}}},
+			places{limited("a", 3), unlimited("b")},
+			"p",
+			subsets.Book{{Name: "a", Replicas: 2, Creating: times{"r": ago(time.Second), "s": now}, Deleting: times{"q": now}}},
+			subsets.Choice{Subset: "b", Why: kept("a", "3", 1, 2)},
+		},
+		{
+			"a subset full of Pods is full, whatever is under way",
+			subsets.Book{{Name: "a", Replicas: 3, Creating: times{"r": now}}},
+			places{limited("a", 3), unlimited("b")},
+			"p",
+			subsets.Book{{Name: "a", Replicas: 3, Creating: times{"r": now}}},
+			subsets.Choice{Subset: "b", Why: full("a", "3")},
 		},
 		{
 			"a place given back for a deletion is free",
@@ -236,6 +258,12 @@ func TestTakeChangesTheBook(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.choice, choice); diff != "" {
 				t.Errorf("choice (-want +got):\n%s", diff)
+			}
+			had := func(line subsets.Line) bool { return has(line.Creating, tc.key) || has(line.Deleting, tc.key) }
+			if choice.Changed = false; tc.key != "" && !slices.ContainsFunc(tc.book, had) {
+				if diff := cmp.Diff(choice, subsets.Policy{}.Pick(tc.book, tc.places)); diff != "" {
+					t.Errorf("Pick, which takes no place (-want +got):\n%s", diff)
+				}
 			}
 			if diff := cmp.Diff(before, tc.book); diff != "" {
 				t.Errorf("the given book has changed:\n%s", diff)
@@ -454,7 +482,7 @@ func TestCount(t *testing.T) {
 			nil,
 			subsets.Tally{
 				Book: subsets.Book{{Name: "a"}, {Name: "b"}},
-				Lost: lost(subsets.NotCreated, "p", "admitted, and not there after 30s", quota),
+				Lost: lost(subsets.NotCreated, "p", "the entry has a time in the future, and no longer counts", "see whose clock is wrong, or who else has written the entry"),
 			},
 			3,
 		},

@@ -113,7 +113,7 @@ func (c counter) keep(
 		if age >= life || age < -life {
 			// a Pod of the same name keeps the API server from creating the awaited Pod, so nothing is lost
 			if code != NotCreated || !c.exists[key] {
-				add(&c.Lost, lost(code, c.place, key, life))
+				add(&c.Lost, lost(code, c.place, key, life, age))
 			}
 			continue
 		}
@@ -128,8 +128,14 @@ func (c counter) keep(
 	return kept
 }
 
-func lost(code reason.Code, place *Place, key string, life time.Duration) reason.Reason {
-	if code == NotCreated {
+func lost(code reason.Code, place *Place, key string, life, age time.Duration) reason.Reason {
+	switch {
+	case age < 0:
+		return reason.Reason{
+			Code: code, Object: podNamed(key), Path: place.path(),
+			Detail: "the entry has a time in the future, and no longer counts", Remedy: "see whose clock is wrong, or who else has written the entry",
+		}
+	case code == NotCreated:
 		return notCreated(key, place.path(), "admitted, and not there after "+life.String())
 	}
 	return reason.Reason{

@@ -28,6 +28,11 @@ func full(subset, most string) reason.List {
 	return list1(subsets.MaxReached, subset, most, "the subset has as many Pods as allowed", "raise the maximum")
 }
 
+func kept(subset, most string, pods, places int) reason.List {
+	return list1(subsets.PlacesKept, subset, most, fmt.Sprintf("Pods: %d, places kept for requests of the last 30s: %d", pods, places),
+		"see the events of the Pods' owner: the place of a failed request becomes free again")
+}
+
 func closed(subset string) reason.List {
 	return list1(subsets.SubsetClosed, subset, "", "Pods could not be scheduled there", "make room in the subset")
 }

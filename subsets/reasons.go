@@ -24,6 +24,9 @@ const (
 	MinUnmet reason.Code = "MinUnmet"
 	// MaxReached means that a subset has as many Pods as its maximum allows.
 	MaxReached reason.Code = "MaxReached"
+	// PlacesKept means that a subset has fewer Pods than its maximum, and that the remaining places are kept for Pods whose
+	// requests may still be under way.
+	PlacesKept reason.Code = "PlacesKept"
 	// CapacityReached means that no further Pod fits into a subset.
 	CapacityReached reason.Code = "CapacityReached"
 	// SubsetClosed means that a subset gets no further Pods, because Pods of the subset could not be scheduled.

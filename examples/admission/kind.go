@@ -64,6 +64,8 @@ type Rules[Hub, Old any] struct {
 	// unintended effect. Warnings that the stored object has already are not repeated. old is the object as sent in the
 	// older version, nil for the hub version. Optional.
 	Warn func(obj *Hub, old *Old) []string
+	// WarnUpdate returns warnings about what a valid update does to Pods. Optional.
+	WarnUpdate func(obj, stored *Hub) []string
 	// ValidateDelete returns why an object may not be deleted. If nil, every deletion is admitted, without decoding the
 	// object.
 	ValidateDelete func(obj *Hub) field.ErrorList

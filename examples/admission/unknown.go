@@ -72,6 +72,12 @@ func unknownIn(next, stored json.RawMessage, at string, into any) []string {
 	if len(next) == 0 || string(next) == string(stored) {
 		return nil
 	}
+	return UnknownFields(next, at, into)
+}
+
+// UnknownFields returns the paths, below a path, of the fields in a text that the type of into does not have. The result
+// is empty if the text cannot be decoded.
+func UnknownFields(next []byte, at string, into any) []string {
 	problems, err := strictjson.UnmarshalStrict(next, into, strictjson.DisallowUnknownFields)
 	if err != nil {
 		return nil // the decoder reports the error

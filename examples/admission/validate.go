@@ -79,17 +79,22 @@ func (k *Rules[Hub, Old]) validateWrite(ctx context.Context, req admission.Reque
 	return slices.DeleteFunc(warnings, func(text string) bool { return text == "" }), nil
 }
 
-// warnings returns the warnings about an object that the stored object does not have.
-func (k *Rules[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
-	if k.Warn == nil {
-		return nil
+// warnings returns the warnings about an object that the stored object does not have, and about the update.
+func (k *Rules[Hub, Old]) warnings(obj, stored object[Hub, Old]) (due []string) {
+	if k.Warn != nil {
+		due = k.Warn(obj.hub, obj.old)
 	}
-	due := k.Warn(obj.hub, obj.old)
 	if stored.hub == nil {
 		return due
 	}
-	before := k.Warn(stored.hub, stored.old)
-	return slices.DeleteFunc(due, func(text string) bool { return slices.Contains(before, text) })
+	if k.Warn != nil {
+		before := k.Warn(stored.hub, stored.old)
+		due = slices.DeleteFunc(due, func(text string) bool { return slices.Contains(before, text) })
+	}
+	if k.WarnUpdate != nil {
+		due = append(due, k.WarnUpdate(obj.hub, stored.hub)...)
+	}
+	return due
 }
 
 // problems returns the errors in the object, with paths in the API version of the request.

@@ -45,6 +45,11 @@ func unitedDeploymentMutants() []mutant {
 		{"revisions in use are deleted", controller, "revision.CountUnused, o.uses, status.CurrentRevision)", "revision.CountUnused, func(*appsv1.ControllerRevision) bool { return true }, status.CurrentRevision)", found},
 		{"workloads wake nobody", watch, "append(workloadKinds(), &corev1.Pod{})", "[]client.Object{&corev1.Pod{}}", found},
 		{"orphans wake nobody", watch, "if len(chain) == 0 {", "if len(chain) < 0 {", found},
+		{"outdated Pods count as updated", folder + "status_updated.go", "if begins || is.outdated > 0 ||", "if begins ||", found},
+		{"an update of a subset never ends", folder + "status_updated.go", "under && (is.isStale ||", "under && (!is.isStale ||", found},
+		{"an update ends with a Pod that is not ready", folder + "status_updated.go", "|| p.updatedReady < wanted)", "|| p.updatedReady < wanted-99)", only("TestUpdated")},
+		{"nobody is warned that all Pods go", folder + "warn.go", "next[0].name == before[0].name ||", "next[0].name != before[0].name ||", only("TestWarnings")},
+		{"a patch that no workload accepts is admitted", folder + "resolve.go", "refused(pod, path), refused(from, path)", "refused(from, path), refused(from, path)", only("TestPatchRefusedByWorkload")},
 		{"Pods without a label count for autoscalers", status, "status.Replicas = o.countSelected()", "status.Replicas -= status.ReservedPods", only("TestScaleTellsTheTruth")},
 	}
 }

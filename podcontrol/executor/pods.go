@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -33,7 +34,8 @@ type PodTemplates struct {
 	// Before creates what must exist before a Pod, such as claims; nil for nothing. If Before returns an error, the Pod
 	// is not created. Before must not change more of the Pod than Prepare may, and must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
-	// Unborn remembers the Pods whose creation failed after Before, because their claims exist already; nil for none.
+	// Unborn remembers the Pods whose creation failed after Before, because their claims exist already, and the Pods that
+	// the API server has refused; nil for none.
 	Unborn *pvc.Unborn
 }
 
@@ -79,8 +81,12 @@ func (t *Turn[O]) createBorn(ctx context.Context, d draft, from PodTemplates) er
 		return from.Before(ctx, pod)
 	}
 	err := t.create(ctx, d)
-	if err == nil && remembered {
+	switch {
+	case !remembered:
+	case err == nil:
 		from.Unborn.Remove(t.Owner.GetUID(), d.name)
+	case podwrite.IsLasting(err):
+		from.Unborn.Refuse(t.Owner.GetUID(), d.name)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/workloadkit/workloadkit/internal/clustertest"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/pvc"
@@ -46,6 +47,14 @@ func TestCreatePods(t *testing.T) {
 	}
 	if got := unborn.Of(p.Owner.UID, never); !got.Has("web-x7") {
 		t.Errorf("remembered are %v", got)
+	}
+	if diff := cmp.Diff([]string{"web-x7"}, unborn.Refused(p.Owner.UID)); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	w.Answer = func(clustertest.Request) error { return errors.New("no response") }
+	w.clock.SetTime(begin.Add(time.Minute))
+	if _, err := w.begin().CreatePods(t.Context(), 1, from); err == nil || len(unborn.Refused(p.Owner.UID)) > 0 {
+		t.Errorf("the request may still be under way: %v, refused %v", err, unborn.Refused(p.Owner.UID))
 	}
 	w.Answer = nil
 	w.clock.SetTime(begin.Add(time.Hour))

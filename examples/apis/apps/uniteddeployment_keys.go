@@ -45,6 +45,11 @@ const (
 	ReasonRevisionUpdated = "UnitedDeploymentRevisionUpdated"
 	// ReasonRevisionUpdating is used when ConditionUnitedDeploymentUpdated is False.
 	ReasonRevisionUpdating = "UnitedDeploymentRevisionUpdating"
+	// ReasonSubsetsUpdating is used when ConditionUnitedDeploymentUpdated is False although the revision is the newest: the
+	// Pods of a subset follow a change of the subset's patch, and some are not updated or not ready.
+	ReasonSubsetsUpdating = "SubsetsUpdating"
+	// ReasonNoSubsets is used when ConditionUnitedDeploymentUpdated is False because Pods are wanted and no subset exists.
+	ReasonNoSubsets = "NoSubsets"
 )
 
 // Condition types of a subset of a UnitedDeployment.

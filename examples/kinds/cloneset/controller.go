@@ -147,6 +147,7 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 		world: r.worldOf(ctx, t), restart: restarts, owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
+	o.refused = r.unborn.Refused(cs.UID)
 	if o.isOver() {
 		o.current = o.update // even if the status does not say so yet: no Pod goes back to the old revision from here
 	}

@@ -34,7 +34,9 @@ type observation struct {
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
 	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
+	// refused are the names of Pods that the API server has refused.
 	unborn  sets.Set[string]
+	refused []string
 	world   world
 	restart *restart.View
 
@@ -213,7 +215,7 @@ func (o *observation) names() sets.Set[string] {
 func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
-		MayReturn: o.mayReturn, Fresh: o.freshName,
+		MayReturn: o.mayReturn, Fresh: o.freshNames(),
 	}
 	for _, pod := range o.pods.Inactive {
 		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
@@ -221,12 +223,22 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	return x.New(min(n, kruise.PerPass)), x.Awaited(n)
 }
 
-// freshName returns a random name for which no claim of another owner exists: a Pod with this name would mount that
+// freshNames returns names of Pods without claims: first of refused Pods, because a WorkloadSpread may keep a place for
+// the name, then random names. No claim of another owner may exist for a name: a Pod with this name would mount that
 // claim.
-func (o *observation) freshName() string {
-	for {
-		if name := podName(o.cs, o.world.newID()); !o.isClaimed(name) {
-			return name
+func (o *observation) freshNames() func() string {
+	again := slices.Clone(o.refused)
+	return func() string {
+		for len(again) > 0 {
+			name := again[0]
+			if again = again[1:]; o.mayReturn(name) {
+				return name
+			}
+		}
+		for {
+			if name := podName(o.cs, o.world.newID()); !o.isClaimed(name) {
+				return name
+			}
 		}
 	}
 }

@@ -203,7 +203,7 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	revisions[0].Annotations = map[string]string{apps.AnnotationClaimTemplates: `[{"metadata":{"name":"data"}}]`}
 	kind := cloneSetKind()
 	o := &observation{
-		cs: w.cs, settings: s, unborn: w.unborn, world: worldOf(have), owner: *metav1.NewControllerRef(w.cs, kind),
+		cs: w.cs, settings: s, unborn: w.unborn, refused: sets.List(w.unborn), world: worldOf(have), owner: *metav1.NewControllerRef(w.cs, kind),
 		history: histories.Of(revision.OwnerOf(w.cs, kind), nil, revisions),
 	}
 	o.current, o.update = revisions[0], revisions[1]

@@ -75,7 +75,7 @@ func TestNewNames(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		reuse  bool
-		unborn []string
+		unborn []string // refused, too
 		have   []client.Object
 		n      int
 		want   []string
@@ -86,6 +86,11 @@ func TestNewNames(t *testing.T) {
 		{"C-36 claims that lost their Pod", true, nil, claims("a", 0), 2, []string{"a", "new0"}},
 		{"C-36 without reuse", false, nil, claims("a", 0), 1, []string{"new0"}},
 		{"claims that wait for a Pod that could not be created", false, []string{"a"}, claims("a", 0), 1, []string{"a"}},
+		{"Pods that were refused", false, []string{"a", "b"}, nil, 3, []string{"a", "b", "new0"}},
+		{"a Pod that was refused and has come, with any owner", false, []string{"a"}, []client.Object{pod("a", released)}, 1, []string{"new0"}},
+		{"a Pod that was refused, and somebody else has a claim of the name", false, []string{"a"}, taken("a")[1:], 1, []string{"new0"}},
+		{"a Pod that was refused, and one of the claims is on its way out", false, []string{"a"}, claims("a", 1), 1, []string{"new0"}},
+		{"podsToDelete names the Pod that was refused", false, []string{"named"}, nil, 1, []string{"new0"}},
 		{"one of the claims is on its way out", true, nil, claims("a", 1), 1, []string{"new0"}},
 		{"one of the claims went with the Pod that was released", true, nil, taken("a"), 1, []string{"new0"}},
 		{"the Pod is on its way out", true, nil, append(claims("a", 0), pod("a", leaving)), 2, []string{"new0"}},
@@ -139,6 +144,7 @@ func TestNewNames(t *testing.T) {
 			}
 			for _, id := range tc.unborn {
 				o.unborn.Insert(podName(owner, id))
+				o.refused = append(o.refused, podName(owner, id))
 			}
 			var ids []string
 			names, _ := o.newNames(tc.n)

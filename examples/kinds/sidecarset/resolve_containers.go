@@ -175,7 +175,7 @@ func readResources(read *judge.Reading, c *pub.SidecarContainer, init bool, path
 	}
 	_, err := sizing.Compile(sizingOf(policy))
 	for _, why := range reason.From(err) {
-		read.Refuse(field.Invalid(path.Child(why.Path), why.New, why.Detail))
+		read.Refuse(field.Invalid(path.Child(why.Path), judge.Written(why.New), why.Detail))
 	}
 }
 

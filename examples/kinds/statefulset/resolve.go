@@ -130,7 +130,7 @@ func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordin
 	}
 	numbers, err := api.Ordinals(set, true)
 	for _, why := range reason.From(err) {
-		read.Refuse(field.Invalid(field.NewPath(why.Path), written(why.New), why.Detail+"; "+why.Remedy))
+		read.Refuse(field.Invalid(field.NewPath(why.Path), number(why.New), why.Detail+"; "+why.Remedy))
 	}
 	if err == nil && !fromStart {
 		numbers, _ = api.Ordinals(set, false)
@@ -138,15 +138,15 @@ func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordin
 	return numbers
 }
 
-// written returns a value as the user wrote the value: reasons show text, in quotes unless certainly a number.
-func written(text string) any {
-	if s, err := strconv.Unquote(text); err == nil {
-		text = s
+// number is judge.Written for an ordinal, which may be written as a text.
+func number(value string) any {
+	written := judge.Written(value)
+	if text, ok := written.(string); ok {
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
 	}
-	if n, err := strconv.Atoi(text); err == nil {
-		return n
-	}
-	return text
+	return written
 }
 
 // readClaims reads when claims are deleted. If a case of the retention policy is not set, Retain is used.

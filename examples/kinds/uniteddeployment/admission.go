@@ -45,6 +45,8 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.UnitedDeployme
 		},
 		CheckTemplate: judge.check,
 		TemplateParts: templateParts,
+		Warn:          func(obj *v1beta1.UnitedDeployment, _ *v1alpha1.UnitedDeployment) []string { return warn(obj) },
+		WarnUpdate:    warnUpdate,
 	}
 	if gates[apps.GateResourcesDeletionProtection] {
 		rules.Refused = options.Refused

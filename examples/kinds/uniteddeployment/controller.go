@@ -214,7 +214,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *tod
 			return client.IgnoreNotFound(v.Client.Patch(ctx, object, client.RawPatch(w.patch.Type, body)))
 		})
 		if err != nil {
-			return false, fmt.Errorf("%T %s: %w", object, w.GetName(), err)
+			return false, fmt.Errorf("%s: %w", titleOf(w.workload), err)
 		}
 		if _, isPod := object.(*corev1.Pod); !isPod {
 			r.options.Metrics.Done(map[bool]string{true: "deleted", false: "updated"}[w.patch == nil], 1)

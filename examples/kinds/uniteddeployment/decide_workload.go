@@ -2,6 +2,7 @@ package uniteddeployment
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -19,6 +20,11 @@ type write struct {
 	workload // the object, which may also be a Pod
 
 	patch *patch // nil for a deletion
+}
+
+// titleOf names an object as users do: kind, name and subset.
+func titleOf(w workload) string {
+	return fmt.Sprintf("%s %s of subset %s", reflect.TypeOf(w).Elem().Name(), w.GetName(), w.GetLabels()[apps.LabelSubsetName])
 }
 
 // patch is a patch of an object.

@@ -292,6 +292,20 @@ func (w *story) reservedOf(object client.Object) (n int32) {
 	return n
 }
 
+// convergedUpdate: the UnitedDeployment counts as updated if nothing is left to do, and not while Pods are outdated.
+func (w *story) convergedUpdate(ud *v1beta1.UnitedDeployment) {
+	outdated, pending := int32(0), int32(0)
+	for _, object := range w.workloads() {
+		if n := numbersOf(object); metav1.IsControlledBy(object, ud) {
+			outdated, pending = outdated+*n.counts[0]-*n.counts[2], pending+*n.counts[0]-*n.counts[1]
+		}
+	}
+	c := ud.Status.Conditions.Find(apps.ConditionUnitedDeploymentUpdated)
+	if c == nil || c.Status == corev1.ConditionTrue && outdated > 0 || c.Reason == apps.ReasonSubsetsUpdating && outdated+pending == 0 {
+		w.Failf("updated", "%d Pods are outdated, and %d not ready: %+v", outdated, pending, c)
+	}
+}
+
 // convergedHistory: unused revisions are within the limit, and conditions say that nothing is wrong.
 func (w *story) convergedHistory(ud *v1beta1.UnitedDeployment) {
 	unused := 0
@@ -307,6 +321,7 @@ func (w *story) convergedHistory(ud *v1beta1.UnitedDeployment) {
 	if unused > int(*ud.Spec.RevisionHistoryLimit) {
 		w.Failf("converged", "%d unused revisions of at most %d", unused, *ud.Spec.RevisionHistoryLimit)
 	}
+	w.convergedUpdate(ud)
 	for _, c := range ud.Status.Conditions {
 		if failed := strings.HasPrefix(c.Type, "Subset") && c.Status == corev1.ConditionFalse; failed {
 			w.Failf("converged", "%+v", c)

@@ -24,26 +24,26 @@ type numbers struct {
 	replicas *(*int32)
 	pod      *corev1.PodTemplateSpec
 	kept     int32
-	counts   [2]*int32 // all and ready Pods, in the status
+	counts   [3]*int32 // all, ready and updated Pods, in the status
 	observed *int64
 }
 
 func numbersOf(object client.Object) (n numbers) {
 	switch o := object.(type) {
 	case *v1beta1.CloneSet:
-		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [3]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas, &o.Status.UpdatedReplicas}, &o.Status.ObservedGeneration}
 		if ru := o.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
 			n.kept = ru.Partition.IntVal
 		}
 	case *appsv1.Deployment:
-		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [3]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas, &o.Status.UpdatedReplicas}, &o.Status.ObservedGeneration}
 	case *appsv1.StatefulSet:
-		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [3]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas, &o.Status.UpdatedReplicas}, &o.Status.ObservedGeneration}
 		if ru := o.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
 			n.kept = *ru.Partition
 		}
 	case *v1beta1.StatefulSet:
-		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [3]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas, &o.Status.UpdatedReplicas}, &o.Status.ObservedGeneration}
 		if ru := o.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
 			n.kept = *ru.Partition
 		}
@@ -134,10 +134,11 @@ func (w *story) carry(object client.Object) bool {
 	case int32(len(old)) > n.kept && mayGo(object, old[0], ready == want):
 		return w.User.Delete(context.Background(), old[0].DeepCopy()) == nil
 	}
-	if *n.counts[0] == int32(len(pods)) && *n.counts[1] == ready && *n.observed == object.GetGeneration() {
+	now := [3]int32{int32(len(pods)), ready, int32(len(pods) - len(old))}
+	if now == [3]int32{*n.counts[0], *n.counts[1], *n.counts[2]} && *n.observed == object.GetGeneration() {
 		return false
 	}
-	*n.counts[0], *n.counts[1], *n.observed = int32(len(pods)), ready, object.GetGeneration()
+	*n.counts[0], *n.counts[1], *n.counts[2], *n.observed = now[0], now[1], now[2], object.GetGeneration()
 	return w.User.Status().Update(context.Background(), object) == nil
 }
 

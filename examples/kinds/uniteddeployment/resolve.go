@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -175,7 +176,7 @@ func refusal(why reason.Reason) *field.Error {
 	if why.Remedy != "" {
 		detail = strings.TrimPrefix(detail+"; "+why.Remedy, "; ")
 	}
-	return field.Invalid(field.NewPath(why.Path), why.New, detail)
+	return field.Invalid(field.NewPath(why.Path), judge.Written(why.New), detail)
 }
 
 // totalSize returns the size of the Pod templates and claims of all subsets. The required term of a subset is counted
@@ -242,6 +243,12 @@ func (s *settings) readPatched(read *judge.Reading, subset *v1beta1.Subset) {
 			read.Warn(field.Invalid(path, text, "must leave label "+key+" alone: the controller writes the label, and the patch's value has no effect"))
 		}
 	}
+	read.Warn(validation.NewProblems(refused(pod, path), refused(from, path))...)
+}
+
+// refused returns what the API server, or the admission of the workload, would refuse in a Pod template.
+func refused(pod *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	return append(validation.LongRunning(pod, path), validation.Reserved(pod, nil, path.Child("metadata"))...)
 }
 
 // readPartitions validates the partitions.

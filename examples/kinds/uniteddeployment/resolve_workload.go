@@ -72,7 +72,11 @@ type parts struct {
 	claims   []corev1.PersistentVolumeClaim
 
 	pods, ready int32
-	failure     string
+	// outdated are the Pods that the workload has not updated yet. isStale says that the workload's status is older than
+	// the spec. isPaused says that updates are paused.
+	outdated          int32
+	isStale, isPaused bool
+	failure           string
 }
 
 // partsOf returns the parts of a workload. Only partsOf and setNumbers depend on the kind.
@@ -81,7 +85,8 @@ func partsOf(w workload) (p parts) {
 	case *appsv1.Deployment:
 		rolling := ptr.Deref(w.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
 		p = parts{own: &w.Spec.Replicas, selector: &w.Spec.Selector, pod: &w.Spec.Template, spec: &w.Spec, pods: w.Status.Replicas, ready: w.Status.ReadyReplicas}
-		p.unavailable = rolling.MaxUnavailable
+		p.unavailable, p.isPaused = rolling.MaxUnavailable, w.Spec.Paused
+		p.outdated, p.isStale = w.Status.Replicas-w.Status.UpdatedReplicas, w.Status.ObservedGeneration < w.Generation
 		for _, c := range w.Status.Conditions {
 			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 				p.failure = c.Message
@@ -91,15 +96,18 @@ func partsOf(w workload) (p parts) {
 		rolling := ptr.Deref(w.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 		p = parts{own: &w.Spec.Replicas, selector: &w.Spec.Selector, pod: &w.Spec.Template, spec: &w.Spec, pods: w.Status.Replicas, ready: w.Status.ReadyReplicas}
 		p.kept, p.claims = rolling.Partition, w.Spec.VolumeClaimTemplates
+		p.outdated, p.isStale = w.Status.Replicas-w.Status.UpdatedReplicas, w.Status.ObservedGeneration < w.Generation
 	case *v1beta1.StatefulSet:
 		rolling := ptr.Deref(w.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
 		p = parts{own: &w.Spec.Replicas, selector: &w.Spec.Selector, pod: &w.Spec.Template, spec: &w.Spec, pods: w.Status.Replicas, ready: w.Status.ReadyReplicas}
-		p.kept, p.claims = rolling.Partition, w.Spec.VolumeClaimTemplates
+		p.kept, p.claims, p.isPaused = rolling.Partition, w.Spec.VolumeClaimTemplates, rolling.Paused
+		p.outdated, p.isStale = w.Status.Replicas-w.Status.UpdatedReplicas, w.Status.ObservedGeneration < w.Generation
 		p.failure = failureIn(w.Status.Conditions, apps.ConditionFailedCreatePod, apps.ConditionFailedUpdatePod)
 	case *v1beta1.CloneSet:
 		rolling := ptr.Deref(w.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
 		p = parts{own: &w.Spec.Replicas, selector: &w.Spec.Selector, pod: &w.Spec.Template, spec: &w.Spec, pods: w.Status.Replicas, ready: w.Status.ReadyReplicas}
-		p.unavailable, p.claims = rolling.MaxUnavailable, w.Spec.VolumeClaimTemplates
+		p.unavailable, p.claims, p.isPaused = rolling.MaxUnavailable, w.Spec.VolumeClaimTemplates, rolling.Paused
+		p.outdated, p.isStale = w.Status.Replicas-w.Status.UpdatedReplicas, w.Status.ObservedGeneration < w.Generation
 		p.failure = failureIn(w.Status.Conditions, apps.ConditionFailedScale, apps.ConditionFailedUpdate)
 		if kept := rolling.Partition; kept != nil && kept.Type == intstr.Int {
 			p.kept = &kept.IntVal

@@ -56,7 +56,7 @@ func keepWorkload(kept, found client.Object) {
 	switch found := found.(type) {
 	case *appsv1.Deployment:
 		if kept, ok := kept.(*appsv1.Deployment); ok {
-			kept.Spec.Strategy, kept.Status = found.Spec.Strategy, found.Status
+			kept.Spec.Strategy, kept.Spec.Paused, kept.Status = found.Spec.Strategy, found.Spec.Paused, found.Status
 		}
 	case *appsv1.StatefulSet:
 		if kept, ok := kept.(*appsv1.StatefulSet); ok {

@@ -85,13 +85,7 @@ func (o *observation) countSelected() (n int32) {
 
 func setConditions(conditions *v1beta1.Conditions, o *observation, t *todo, done outcome, failures []string, current string) {
 	now := metav1.NewTime(o.now)
-	updated := v1beta1.Condition{
-		Type: apps.ConditionUnitedDeploymentUpdated, Status: corev1.ConditionTrue, Reason: apps.ReasonRevisionUpdated, Message: "updated to revision " + o.revision,
-	}
-	if current != o.revision {
-		updated.Status, updated.Reason, updated.Message = corev1.ConditionFalse, apps.ReasonRevisionUpdating, "updating to revision "+o.revision
-	}
-	conditions.Set(updated, now)
+	conditions.Set(o.isUpdated(t, current), now)
 	provisioned := conditions.Find(apps.ConditionSubsetProvisioned)
 	if done.provisioned || done.provision != nil || provisioned != nil && provisioned.Status != corev1.ConditionTrue {
 		setSuccess(conditions, apps.ConditionSubsetProvisioned, done.provision, now)

@@ -52,7 +52,7 @@ func TestStatus(t *testing.T) {
 			ud := small(t, c.edits...)
 			ud.Generation, ud.Status.CurrentRevision = 7, c.was
 			have := owned("1", "a", 4, 0)
-			have.Status.Replicas = 5
+			have.Status.Replicas, have.Status.UpdatedReplicas = 5, 5
 			if c.failure != "" {
 				have.Status.Conditions = v1beta1.Conditions{condition(apps.ConditionFailedScale, "True", "", c.failure)}
 			}

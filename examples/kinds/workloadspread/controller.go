@@ -298,11 +298,7 @@ func (s *settings) next(list []v1beta1.WorkloadSpreadSubsetStatus, places []subs
 	if len(list) == 0 || api.IsNumbered(s.kind) {
 		return ""
 	}
-	have := map[string]int{}
-	for i := range list {
-		have[list[i].Name] = int(list[i].Replicas) + len(list[i].CreatingPods) - len(list[i].DeletingPods)
-	}
-	choice := subsets.Pick(places, func(name string) int { return have[name] })
+	choice := s.policy.Pick(bookOf(list), places)
 	switch {
 	case len(choice.Why) == 0:
 		return ""

@@ -99,9 +99,9 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 	for _, members := range c.members {
 		all = append(all, members...)
 	}
-	aggregate := subsets.Policy{}.Count(nil, before, all, seen.now)
+	total := subsets.Policy{}.Count(nil, before, all, seen.now).Book // of all versions
 	c.status.ObservedGeneration = object.Generation
-	c.status.SubsetStatuses = conditioned(listOf(aggregate.Book, before, nil), conditions)
+	c.status.SubsetStatuses = conditioned(listOf(total, before, nil), conditions)
 	places, err := s.places(&c.status, seen.replicas)
 	if err != nil {
 		return nil, err
@@ -123,11 +123,32 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 		tally := s.policy.Count(book, places, c.members[version], seen.now)
 		c.lost = append(c.lost, tally.Lost...)
 		c.wait(tally.RequeueAfter)
+		awaiting(total, tally.Book)
 		if len(c.versions[version]) > 0 || !tally.Book.IsIdle() {
 			c.status.VersionedSubsetStatuses = with(c.status.VersionedSubsetStatuses, version, conditioned(listOf(tally.Book, places, nil), conditions))
 		}
 	}
+	c.status.SubsetStatuses = conditioned(listOf(total, places, nil), conditions)
 	return c, nil
+}
+
+// awaiting adds the Pods that come and go in a version to those of all versions.
+func awaiting(total, of subsets.Book) {
+	for i := range of {
+		total[i].Creating, total[i].Deleting = merged(total[i].Creating, of[i].Creating), merged(total[i].Deleting, of[i].Deleting)
+	}
+}
+
+func merged(entries, more map[string]metav1.Time) map[string]metav1.Time {
+	switch {
+	case len(entries) == 0:
+		return more
+	case len(more) == 0:
+		return entries
+	}
+	all := maps.Clone(entries)
+	maps.Copy(all, more)
+	return all
 }
 
 // finish adds the changes of Pods to the plan.
@@ -175,6 +196,9 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 			taken[[2]string{version, e.subset}]++
 		}
 	}
+	if len(of.others) > 0 {
+		c.addAwaited(taken, of)
+	}
 	names := c.names()
 	matcher, err := subsets.NewMatcher(names, func(*corev1.Pod) string { return "" }, func(pod *corev1.Pod, name string) subsets.Fit {
 		i := slices.Index(names, name)
@@ -198,6 +222,23 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 		}
 	}
 	return nil
+}
+
+// addAwaited counts the places of Pods that are not there yet.
+func (c *counter) addAwaited(taken map[[2]string]int, of *crowd) {
+	for version, list := range c.object.Status.VersionedSubsetStatuses {
+		there := map[string]bool{}
+		for _, e := range of.marked[version] {
+			there[e.pod.Name], there[e.mark.UID] = true, true
+		}
+		for i := range list {
+			for key := range list[i].CreatingPods {
+				if !there[key] {
+					taken[[2]string{version, list[i].Name}]++
+				}
+			}
+		}
+	}
 }
 
 // close returns the conditions of the subsets, by name. A subset with Pods that were unschedulable for too long is

@@ -101,6 +101,14 @@ func list(a, missing, b int32) []line {
 	return []line{{Name: "a", Replicas: a, MissingReplicas: missing}, {Name: "b", Replicas: b, MissingReplicas: -1}}
 }
 
+// beside is a status list of a and an empty b.
+func beside(a line) []line { return []line{a, {Name: "b", MissingReplicas: -1}} }
+
+// alike is a status that says the same of all versions and of the only version.
+func alike(a line) status {
+	return status{ObservedGeneration: 4, SubsetStatuses: beside(a), VersionedSubsetStatuses: ledger{ignored: beside(a)}}
+}
+
 // names lists Pods.
 func namesOf(pods []*corev1.Pod) (out []string) {
 	for _, p := range pods {
@@ -169,12 +177,12 @@ func TestCountStatus(t *testing.T) {
 		{
 			"WS-35 an earlier Pod of the name has ended", spread(ledgerIs(creating("p", 10*time.Second))),
 			[]*corev1.Pod{pod("p", withMark("a"), hasEnded, created(11*time.Second))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b", MissingReplicas: -1}}}},
+			alike(line{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}),
 			nil, 33 * time.Second,
 		},
 		{
 			"WS-35 a Pod is awaited", spread(ledgerIs(creating("p", 10*time.Second))), nil,
-			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b", MissingReplicas: -1}}}},
+			alike(line{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}),
 			nil, 33 * time.Second,
 		},
 		{"WS-35 a Pod has not come", spread(ledgerIs(creating("p", 43*time.Second))), nil, status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)}, []string{"NotCreated p"}, 0},
@@ -188,16 +196,32 @@ func TestCountStatus(t *testing.T) {
 		{
 			"WS-34 a Pod is about to go", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": now}}}})),
 			[]*corev1.Pod{pod("p", withMark("a"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", Replicas: 1, MissingReplicas: 2, DeletingPods: times{"p": now}}, {Name: "b", MissingReplicas: -1}}}},
+			alike(line{Name: "a", Replicas: 1, MissingReplicas: 2, DeletingPods: times{"p": now}}),
 			nil, 15 * time.Second,
 		},
 		{
 			"WS-36 versions without Pods go", spread(ledgerIs(ledger{"v1": list(2, 0, 0), "v2": {{Name: "a", CreatingPods: times{"q": now}}}})),
 			[]*corev1.Pod{pod("p", withMark("a"), ofVersion("v3"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{
+			status{ObservedGeneration: 4, SubsetStatuses: beside(line{Name: "a", Replicas: 1, CreatingPods: times{"q": now}}), VersionedSubsetStatuses: ledger{
 				"v2": {{Name: "a", MissingReplicas: 1, CreatingPods: times{"q": now}}, {Name: "b", MissingReplicas: -1}}, "v3": list(1, 1, 0),
 			}},
 			nil, 43 * time.Second,
+		},
+		{
+			"Pods of all versions that come and go",
+			spread(ledgerIs(ledger{
+				"v1": {{Name: "a", Replicas: 1, DeletingPods: times{"p": now}}, {Name: "b"}},
+				"v2": {{Name: "a", CreatingPods: times{"q": now}}, {Name: "b"}}, "v3": {{Name: "a", CreatingPods: times{"r": now}}, {Name: "b"}},
+			})),
+			[]*corev1.Pod{pod("p", withMark("a"), ofVersion("v1"))},
+			status{
+				ObservedGeneration: 4, SubsetStatuses: beside(line{Name: "a", Replicas: 1, CreatingPods: times{"q": now, "r": now}, DeletingPods: times{"p": now}}),
+				VersionedSubsetStatuses: ledger{
+					"v1": beside(line{Name: "a", Replicas: 1, MissingReplicas: 2, DeletingPods: times{"p": now}}),
+					"v2": beside(line{Name: "a", MissingReplicas: 1, CreatingPods: times{"q": now}}), "v3": beside(line{Name: "a", MissingReplicas: 1, CreatingPods: times{"r": now}}),
+				},
+			},
+			nil, 15 * time.Second,
 		},
 		{
 			"WS-30 Pods of all versions together", spread(),
@@ -278,6 +302,7 @@ func TestExistingPods(t *testing.T) {
 			s.Patch = &runtime.RawExtension{Raw: []byte(`{"metadata":{"annotations":{"sub":"s"}}}`)}
 		})), pod("p", on("n1")), in("x"), "a"},
 		{"WS-31 room counts last", zones(maxA(0)), pod("p", on("n1")), in("x"), "b"},
+		{"WS-31 room kept for a Pod that comes is none", zones(maxA(1), ledgerIs(ledger{ignored: {{Name: "a", CreatingPods: times{"q": ago(time.Second)}}}})), pod("p", on("n1")), in("x"), "b"},
 		{"WS-31 a subset without room, if no other fits", zones(maxA(0)), pod("p", on("n1")), in("a"), "a"},
 		{"WS-31 a taint", zones(), pod("p", on("n1")), in("a", taint("NoSchedule")), ""},
 		{"WS-31 a taint that keeps Pods away if possible", zones(), pod("p", on("n1")), in("a", taint("PreferNoSchedule")), ""},
@@ -547,4 +572,29 @@ func BenchmarkCount(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestNextSubset: the event tells Pods from places kept for requests: a higher maximum is no remedy for failed requests.
+func TestNextSubset(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		a    line
+		want string
+	}{
+		{"room", line{Name: "a", Replicas: 1}, ""},
+		{"full", line{Name: "a", Replicas: 2, CreatingPods: times{"p": ago(0)}}, "further Pods go to subset b: MaxReached: spec.subsets[a]: 2: the subset has as many Pods as allowed; raise the maximum"},
+		{
+			"full of requests",
+			line{Name: "a", Replicas: 1, CreatingPods: times{"p": ago(0)}},
+			"further Pods go to subset b: PlacesKept: spec.subsets[a]: 2: Pods: 1, places kept for requests of the last 43s: 1; see the events of the Pods' owner: the place of a failed request becomes free again",
+		},
+		{"a Pod that goes", line{Name: "a", Replicas: 2, DeletingPods: times{"p": ago(0)}}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := settled(t, spread())
+			if diff := cmp.Diff(tc.want, s.next(beside(tc.a), placesOf(t, s, &status{}, 5))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }

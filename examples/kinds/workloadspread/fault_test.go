@@ -66,6 +66,7 @@ type story struct {
 	mu      sync.Mutex
 	most    int             // the maximum of subset a
 	unnamed bool            // Pods get their names after admission
+	loss    int             // how many of a hundred requests are late or fail, in each phase
 	asked   map[string]bool // true for an answered request
 	passed  []admitted
 	reviews map[string]*corev1.Pod // Pods after the mutating webhooks, by the names of requests
@@ -160,6 +161,12 @@ func (w *story) begin() {
 	if w.most, w.unnamed = 4, w.Chance(60); w.unnamed && w.Chance(70) {
 		w.most = 20 + w.Rand().IntN(80)
 	}
+	if w.loss = 4; w.Chance(40) { // with more, subset a is never full
+		w.loss = 20
+	}
+	for i := range 3 { // the scheduler's; Pods of a Node that is missing are garbage
+		w.must(w.User.Create(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
+	}
 	w.set = &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
 	w.must(w.User.Create(context.Background(), w.set))
 	spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
@@ -182,7 +189,7 @@ func (w *story) users() {
 		w.Sleep(time.Duration(1+w.Rand().IntN(30)) * time.Second) // requests and caches may be slow
 	}
 	pods := faultapi.All[*corev1.Pod](w.Server)
-	if len(pods) > 0 && w.Chance(30) {
+	if len(pods) > 0 && w.Chance(20) {
 		pod := pods[w.Rand().IntN(len(pods))]
 		w.Logf("user: deletes Pod %s", pod.Name)
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.DeepCopy())))
@@ -203,7 +210,26 @@ func (w *story) askForPod() {
 	w.asked[name] = false
 	w.mu.Unlock()
 	w.Logf("user: asks for Pod %s", name)
-	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+	w.request(name)
+}
+
+// again asks for a Pod again, under its name, as a CloneSet does after a refusal.
+func (w *story) again(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unnamed || !w.Chance(50) {
+		return
+	}
+	w.asked[name] = false
+	w.Logf("user: asks for Pod %s again", name)
+	w.request(name)
+}
+
+// request sends a request, or sends a request of the name again.
+func (w *story) request(name string) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}
+	w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), object)))
+	w.must(w.User.Create(context.Background(), object.DeepCopy()))
 }
 
 func (w *story) later(pod admitted) {
@@ -232,7 +258,7 @@ func (w *story) review(pod *corev1.Pod) {
 	w.mu.Lock()
 	w.asked[name], w.reviews[name] = false, pod
 	w.mu.Unlock()
-	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+	w.request(name)
 }
 
 // isLate is the condition is-late of vpodplace.kb.io: TestLatePodsAreReviewed asks an API server.
@@ -259,15 +285,16 @@ func (w *story) check() {
 		switch now := time.Now(); {
 		case now.Before(pod.comes):
 			w.later(pod)
-		case now.Sub(pod.at) >= longest: // the request has failed
-		case pod.comes.Equal(pod.at) && (w.Chance(20) || !pod.isHeld && subsetOf(pod.Pod) == "a" && w.Chance(40)):
+		case now.Sub(pod.at) >= longest, pod.isHeld && w.Chance(w.loss/4): // the request has failed
+			w.again(pod.Name)
+		case pod.comes.Equal(pod.at) && (w.Chance(w.loss) || !pod.isHeld && subsetOf(pod.Pod) == "a" && w.Chance(2*w.loss)):
 			pod.comes = pod.comes.Add(longest - time.Duration(1+w.Rand().Int64N(int64(20*time.Second))))
 			w.later(pod)
-		case !pod.isHeld && !isLate(pod.Pod, now) && w.Chance(80):
+		case !pod.isHeld && !isLate(pod.Pod, now) && !w.Chance(w.loss):
 			w.later(admitted{pod.Pod, true, now, now})
-		case !pod.isHeld && w.Chance(80):
+		case !pod.isHeld && !w.Chance(w.loss):
 			w.review(pod.Pod)
-		case pod.isHeld && w.Chance(80):
+		case pod.isHeld && !w.Chance(w.loss):
 			w.Logf("Pod %s comes to %s", pod.Name, subsetOf(pod.Pod))
 			w.must(w.User.Create(context.Background(), pod.Pod))
 		}

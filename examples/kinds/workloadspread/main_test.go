@@ -184,6 +184,42 @@ func TestSpread(t *testing.T) {
 	c.until(spread, "a:2 b:3")
 }
 
+// TestQuota: a CloneSet tries Pods that a quota refused again under their names, so the Pods find their places again,
+// and no place is held by a Pod that never comes.
+func TestQuota(t *testing.T) {
+	c := idle(t)
+	controllertest.Serve(t, c.cp, c, manager.Options{})
+	spread := c.spreadOf("apps.kruise.io/v1beta1", "CloneSet", strings.Replace(twoSubsets, "maxReplicas: 2", "maxReplicas: 3", 1))
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+	c.create(spread, quota)
+	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil || len(quota.Status.Hard) == 0 {
+			return errors.Join(err, errors.New("the quota is not in force yet"))
+		}
+		return nil
+	})
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas, set.Spec.Selector, set.Spec.Template = ptr.To(int32(8)), deployment(0).Spec.Selector, deployment(0).Spec.Template
+	c.create(set)
+	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Reason == apps.EventFailedCreate && strings.Contains(e.Message, "exceeded quota") {
+				return nil
+			}
+		}
+		return errors.New("no Pod was refused yet")
+	})
+	if err := c.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	c.until(spread, "a:3 b:5")
+}
+
 // TestNoCapacity: WS-44 WS-45 WS-47: Pods that no Node of a subset has room for move on, and the status says why.
 func TestNoCapacity(t *testing.T) {
 	c := idle(t)

@@ -2,11 +2,13 @@
 package faulttest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,6 +60,9 @@ func Fuzz[O any](f *testing.F, kind Sides[O]) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if twice := quotedTwice(errs); twice != nil && !bytes.Contains(spec, []byte(`\"`)) {
+				t.Errorf("quoted twice: %v", twice)
+			}
 			refused := slices.DeleteFunc(errs,
 				func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
 			found := append(reported(problems), reported(warnings)...)
@@ -66,6 +71,18 @@ func Fuzz[O any](f *testing.F, kind Sides[O]) {
 			}
 		}
 	})
+}
+
+// quotedTwice returns an error whose value is a text with quotes, which the message puts in quotes again.
+func quotedTwice(errs field.ErrorList) *field.Error {
+	for _, err := range errs {
+		if text, ok := err.BadValue.(string); ok {
+			if _, err2 := strconv.Unquote(text); err2 == nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // reported are the controller's findings without the findings of the controller alone: values without effect because

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -65,6 +66,18 @@ func Refused(errs field.ErrorList) reason.List {
 		list[i] = reasonOf(partition.InvalidValue, err)
 	}
 	return list
+}
+
+// Written returns the value in a reason as a value for a field.Error, which puts texts in quotes: reasons have texts in
+// quotes already, and numbers without.
+func Written(value string) any {
+	if text, err := strconv.Unquote(value); err == nil {
+		return text
+	}
+	if n, err := strconv.Atoi(value); err == nil {
+		return n
+	}
+	return value
 }
 
 func reasonOf(code reason.Code, err *field.Error) reason.Reason {

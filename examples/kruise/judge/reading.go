@@ -77,7 +77,7 @@ func (r *Reading) Failed(err error) {
 	var list reason.List
 	list.Add(partition.InvalidValue, err)
 	for _, why := range list {
-		r.Refuse(field.Invalid(field.NewPath(why.Path), why.New, cmp.Or(why.Detail, why.Remedy)))
+		r.Refuse(field.Invalid(field.NewPath(why.Path), Written(why.New), cmp.Or(why.Detail, why.Remedy)))
 	}
 }
 

@@ -54,6 +54,30 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestWritten: a refusal has the value as the user wrote the value.
+func TestWritten(t *testing.T) {
+	for value, want := range map[string]string{
+		`"150%"`: `x: Invalid value: "150%": no`, `"7"`: `x: Invalid value: "7": no`, "7": "x: Invalid value: 7: no", "-7": "x: Invalid value: -7: no",
+		"seven": `x: Invalid value: "seven": no`, "": `x: Invalid value: "": no`, `""`: `x: Invalid value: "": no`,
+	} {
+		if diff := cmp.Diff(want, field.Invalid(field.NewPath("x"), judge.Written(value), "no").Error()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", value, diff)
+		}
+	}
+	read := &judge.Reading{}
+	read.Count("spec.x", ptr.To(intstr.FromString("many")), 5, partition.Up)
+	_, err := partition.Resolve("spec.x", ptr.To(intstr.FromString("150%")), 5, partition.Up)
+	read.Failed(err)
+	for _, problem := range read.Problems {
+		if strings.Contains(problem.Refusal.Error(), `\"`) || strings.Contains(problem.Reason.New, `\"`) {
+			t.Errorf("quoted twice: %v, %v", problem.Refusal, problem.Reason)
+		}
+	}
+	if len(read.Problems) != 2 {
+		t.Errorf("%v", read.Problems)
+	}
+}
+
 // TestReadingFails: a value for the validity function to refuse ends the pass, and is not read as zero.
 func TestReadingFails(t *testing.T) {
 	bad := ptr.To(intstr.FromString("few"))
