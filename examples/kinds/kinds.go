@@ -1,5 +1,5 @@
-// Package kinds answers "which kinds are there?": the table of all rows. Each kind has a folder here, with its row and
-// everything else of the kind, and a line in [All].
+// Package kinds answers "which kinds are there?" with the table of the rows that describe the kinds. Each kind has a
+// folder below this package, with its row and all other code of the kind, and a line in [All].
 package kinds
 
 import (
@@ -24,13 +24,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
 )
 
-// All returns the rows, in the starting order of the controllers.
+// All returns the rows of all kinds, in the order in which the controllers are started.
 func All() []kind.Row {
 	return []kind.Row{
 		cloneset.Row(),
 		statefulset.Row(),
 		daemonset.Row(),
-		// Before sidecars are injected, because patches apply to the Pod as created by the workload.
+		// WorkloadSpread comes before SidecarSet, because patches of a WorkloadSpread apply to the Pod as created by
+		// the workload.
 		workloadspread.Row(),
 		sidecarset.Row(),
 		containerrecreaterequest.Row(),
@@ -44,7 +45,7 @@ func All() []kind.Row {
 	}
 }
 
-// Measured returns the rows of [All] that have a Sample.
+// Measured returns those rows of [All] that have a Sample.
 func Measured() []kind.Row {
 	return slices.DeleteFunc(All(), func(r kind.Row) bool { return !r.IsMeasured() })
 }

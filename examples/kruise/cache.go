@@ -10,15 +10,16 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// NewCache makes the cache of a controller built without [Parts]. The controller writes with c. The controller's
-// options set the clock and the handling of late writes, and own holds all other settings.
+// NewCache makes the cache of owners and their Pods for a controller that is built without [Parts]. c is the client
+// with which the controller writes. options set the clock, and what happens if the cache does not show a write for too
+// long; own holds all other settings.
 func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c client.Client, owner O, options Options, own ownercache.Options) (*ownercache.Cache[O], error) {
 	var cache *ownercache.Cache[O]
 	cache, err := ownercache.New(ctx, mgr, owner, CacheOptions(c, options, own, func() *ownercache.Cache[O] { return cache }))
 	return cache, err
 }
 
-// CacheOptions completes the options of a cache that the caller makes later.
+// CacheOptions completes own for a cache that the caller makes later; cache returns the later cache.
 func CacheOptions[O client.Object](c client.Client, options Options, own ownercache.Options, cache func() *ownercache.Cache[O]) ownercache.Options {
 	own.Client, own.Clock, own.Alarm = c, options.Clock, options.ExpectationTimeout
 	own.DropLate = options.Gates[apps.GateForceDeleteTimeoutExpectation]

@@ -47,9 +47,10 @@ func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-// ClaimTemplatesBlock returns a reason if the claim templates of two revisions differ. Only hashes that this kit
-// computed are compared: how OpenKruise computes its hash is unknown, so a difference between the two kinds of hashes
-// would prove nothing. A missing revision proves nothing either.
+// ClaimTemplatesBlock returns a reason if the claim templates differ between the revisions from and to. Only hashes
+// computed by this kit are compared: OpenKruise may compute its hash in a different way, so a difference between a hash
+// of OpenKruise and a hash of this kit would prove nothing. If one of the revisions is missing, there is nothing to
+// compare, and the list is empty.
 func ClaimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
 	if from == nil || to == nil {
 		return nil

@@ -10,11 +10,10 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 )
 
-// ReasonsInEvent is the largest number of reasons, or names, in an event or condition.
+// ReasonsInEvent is the largest number of reasons, or of names, that an event or condition lists.
 const ReasonsInEvent = 5
 
-// Some lists the first few of many names, followed by the number of the remaining names and by what, which describes
-// the remaining names and may be empty.
+// Some returns the first [ReasonsInEvent] names. If names are left out, their number and the text what follow.
 func Some(names []string, what string) string {
 	more := len(names) - ReasonsInEvent
 	if more <= 0 {
@@ -72,7 +71,7 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 	}
 }
 
-// observeClaim does the same for a persistent volume claim.
+// observeClaim turns the executor's reports about a persistent volume claim into events.
 func (p *Parts[O]) observeClaim(owner O, e executor.Event) {
 	switch e.Type {
 	case executor.ClaimDeleteFailed:

@@ -1,5 +1,5 @@
-// Package kruise answers "under which names does OpenKruise keep the kit's data?". The package configures the kit with
-// the labels, annotations and other names of apps.kruise.io, once for all controllers.
+// Package kruise answers "under which names does OpenKruise keep the kit's data?". The package passes the labels,
+// annotations and other names of apps.kruise.io to the parts of the kit, in one place for all controllers.
 package kruise
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// PerPass limits the requests for an object in a pass. Deciding code cuts its lists at PerPass, without importing
-// package fanout.
+// PerPass is the largest number of requests that a reconciliation makes for an object. Code that only decides cuts its
+// lists at PerPass, and need not import package fanout.
 const PerPass = fanout.PerPass
 
-// RevisionKeys are the keys of revisions with the hash in a label: [apps.LabelRevisionHash] for CloneSet and
-// StatefulSet, [apps.LabelRevision] for DaemonSet.
+// RevisionKeys returns the keys of revisions whose hash is in the given label: [apps.LabelRevisionHash] for CloneSet
+// and StatefulSet, [apps.LabelRevision] for DaemonSet.
 func RevisionKeys(hashLabel string) revision.Keys {
 	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: apps.AnnotationHashVersion, ClaimTemplatesAnnotation: apps.AnnotationClaimTemplates}
 }
 
-// Collisions returns the count of hash collisions in a status. If the count is missing, the result is zero, because
+// Collisions returns the number of hash collisions in a status. If the count is missing, the result is zero, because
 // OpenKruise's first hash uses a count of zero.
 func Collisions(count *int32) *int32 {
 	if count == nil {
@@ -37,8 +37,8 @@ func Collisions(count *int32) *int32 {
 	return count
 }
 
-// InPlace returns the Updater for updates in place under the feature gates. labels are the labels that the controller
-// of a kind writes.
+// InPlace returns the Updater that updates Pods in place, as the feature gates allow. labels are the labels that the
+// kind's controller writes onto Pods.
 func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater, error) {
 	order, err := LaunchOrder()
 	if err != nil {
@@ -61,8 +61,8 @@ func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater,
 	})
 }
 
-// LaunchOrder returns the Order for starting containers one after the other. The Pod webhook adds the barriers, and the
-// launch priority controller opens them.
+// LaunchOrder returns the Order that starts the containers of a Pod one after the other. The Pod webhook adds the
+// barriers that hold containers back, and the launch priority controller opens the barriers.
 func LaunchOrder() (*launchorder.Order, error) {
 	return launchorder.New(launchorder.Keys{
 		OrderedAnnotation:   apps.AnnotationLaunchPriority,
@@ -75,9 +75,9 @@ func LaunchOrder() (*launchorder.Order, error) {
 	})
 }
 
-// PodControl adds the names of the labels and annotations under which controllers keep their data on Pods. kind
-// contains what differs between kinds: whether revision labels hold whole names, the labels for the hash and for the
-// request to delete a Pod, and the initial state of Pods.
+// PodControl returns kind with the names of the labels and annotations under which controllers keep their data on Pods.
+// kind contains what differs between kinds: whether revision labels hold whole names, the label for the hash, the label
+// by which users request the deletion of a Pod, and the initial state of Pods.
 func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcontrol.Config, error) {
 	var err error
 	kind.Lifecycle, err = lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
@@ -86,8 +86,8 @@ func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcont
 	return kind, err
 }
 
-// Rules returns an owner's rules for its Pods. policy is a policy of OpenKruise; any unknown policy means that Pods are
-// recreated.
+// Rules returns the rules by which an owner's Pods are updated. policy is the name of a policy of OpenKruise. If the
+// name is unknown, Pods are recreated.
 func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrategy) podcontrol.Rules {
 	out := podcontrol.Rules{Hooks: Hooks(hooks), Policy: podcontrol.Recreate}
 	switch policy {
@@ -102,7 +102,7 @@ func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrat
 	return out
 }
 
-// Hooks returns an owner's hooks. A nil spec means no hooks.
+// Hooks returns the lifecycle hooks in an owner's spec. A nil spec means no hooks.
 func Hooks(spec *pub.Lifecycle) lifecycle.Hooks {
 	if spec == nil {
 		return lifecycle.Hooks{}
@@ -118,7 +118,7 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady, Unstamped: true}
 }
 
-// Holder returns the name by which a hook holds the shared readiness gate closed.
+// Holder returns the name under which a hook holds the shared readiness gate of a Pod closed.
 func Holder(kind lifecycle.HookName) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {

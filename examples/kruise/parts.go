@@ -31,45 +31,49 @@ import (
 
 const defaultWorkers = 3
 
-// Options are options of a controller of Pods. The zero value is usable.
+// Options are the options of a controller that creates Pods. The zero value is valid.
 type Options struct {
 	// Gates are the feature gates; nil means the defaults.
 	Gates map[apps.Gate]bool
-	// ResizeInSpec is for API servers without the subresource pods/resize.
+	// ResizeInSpec is true for API servers that do not have the subresource pods/resize.
 	ResizeInSpec bool
-	// Namespace is the namespace to which the manager's cache is restricted; empty means all.
+	// Namespace is the namespace to which the manager's cache is restricted; empty means all namespaces.
 	Namespace string
 	// ManagerNamespace is the manager's own namespace, for objects that belong to no other namespace; empty means
 	// kruise-system.
 	ManagerNamespace string
-	// RateLimiter makes a rate limiter for each of the two queues; nil means one limiter per namespace.
+	// RateLimiter makes a rate limiter for each of the two work queues, of owners and of Pods; nil means one limiter
+	// per namespace.
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
-	// ExpectationTimeout is how long the cache may lack this controller's own writes before an alarm; 0 means a minute.
+	// ExpectationTimeout is how long the cache may not show this controller's own writes before an alarm is raised; 0
+	// means a minute.
 	ExpectationTimeout time.Duration
-	// Workers is how many owners of a namespace are reconciled at the same time; 0 means 3. Further workers serve other
-	// namespaces.
+	// Workers is how many owners of the same namespace are reconciled at the same time; 0 means 3. Additional workers
+	// serve other namespaces.
 	Workers int
-	// PodWorkers is the same number for Pods whose updates are being finished; 0 means 16.
+	// PodWorkers is how many Pods of the same namespace, whose updates are being finished, are reconciled at the same
+	// time; 0 means 16.
 	PodWorkers int
-	// Calls is how many requests for the owners of a namespace are in progress at the same time; 0 means 5. An
+	// Calls is how many requests for the owners of the same namespace are in progress at the same time; 0 means 5. An
 	// additional request serves other namespaces. If the API server is busy, a larger number would not start more Pods
-	// per second, but would keep each Pod out of service for longer: with 8, by half.
+	// per second, but would keep each Pod out of service for longer: 1.5 times as long with 8 instead of 5.
 	Calls int
-	// Clock is the real clock by default.
+	// Clock tells the time; nil means the real clock.
 	Clock clock.PassiveClock
-	// Metrics may be nil.
+	// Metrics counts the controller's work; nil means that nothing is counted.
 	Metrics *metrics.Controller
-	// Presence says whether the API server has a kind. The answer may change at any time. Nil stands for kinds always
-	// served.
+	// Presence says whether the API server serves a kind. The answer may change at any time. Nil means that every kind
+	// is always served.
 	Presence func(kind schema.GroupVersionKind) watchhealth.State
-	// OpensGate reports whether the controller of a kind opens the readiness gates of its Pods itself. Nil for none.
+	// OpensGate reports whether the controllers of a kind open the readiness gates of their Pods themselves. Nil means
+	// that no kind's controllers do.
 	OpensGate func(schema.GroupKind) bool
-	// Permit is called before a Pod is taken out of service: see executor.Options. Optional.
+	// Permit is called before a Pod is taken out of service, as described at executor.Options. Permit is optional.
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
-// Loop returns the options of a loop with the given number of workers; 0 means Workers. watch adds event sources, and
-// may be nil.
+// Loop returns the options of a reconcile loop with the given number of workers; 0 means the number in Workers. watch
+// adds event sources to the loop, and may be nil.
 func (o Options) Loop(workers int, watch func(*builder.Builder) *builder.Builder) ownercache.ControllerOptions {
 	out := ownercache.ControllerOptions{Workers: cmp.Or(workers, o.Workers, defaultWorkers), Watch: watch}
 	if o.RateLimiter != nil {
@@ -78,12 +82,12 @@ func (o Options) Loop(workers int, watch func(*builder.Builder) *builder.Builder
 	return out
 }
 
-// Serves reports whether the API server has a kind now, and true if nobody can tell.
+// Serves reports whether the API server serves a kind now. If the answer is unknown, Serves returns true.
 func (o Options) Serves(kind schema.GroupVersionKind) bool {
 	return o.Presence(kind) != watchhealth.Absent
 }
 
-// Complete fills in the defaults.
+// Complete returns the options with the defaults filled in.
 func (o Options) Complete() Options {
 	if o.Gates == nil {
 		o.Gates = apps.DefaultGates()
@@ -106,53 +110,54 @@ func (o Options) Complete() Options {
 	return o
 }
 
-// Config describes a kind to the Parts of its controller.
+// Config describes the controller of a kind to [NewParts].
 type Config[O client.Object] struct {
-	// Name is the name of the controller, in lower case. The name of the loop for Pods ends in "-pods".
+	// Name is the name of the controller, in lower case. The reconcile loop for Pods has the same name with the suffix
+	// "-pods".
 	Name string
 	// Controller is the name that events show as their source.
 	Controller string
-	// Claims is true if owners have persistent volume claims, Nodes if Pods are created for Nodes, and Numbered if Pods
-	// have ordinals.
+	// Claims is true if owners have persistent volume claims, Nodes if each Pod is created for a certain Node, and
+	// Numbered if Pods have ordinals.
 	Claims, Nodes, Numbered bool
 	// Labels are the labels that the controller writes onto Pods.
 	Labels []string
-	// HashLabel is the label with the hash on revisions; empty means [apps.LabelRevisionHash].
+	// HashLabel is the label of a revision that contains the hash; empty means [apps.LabelRevisionHash].
 	HashLabel string
-	// Counting says which revisions count towards the history limit, as in executor.Config.
+	// Counting says which revisions count towards the history limit, as described at executor.Config.
 	Counting revision.Counting
-	// Control contains what differs between kinds, as for PodControl.
+	// Control contains what differs between kinds, as described at [PodControl].
 	Control podcontrol.Config
-	// Watch adds event sources for owners, and may be nil. If Pods have ordinals and claims, events of claims enqueue
-	// their owner without Watch.
+	// Watch adds event sources that enqueue owners, and may be nil. If Pods have ordinals and claims, an event of a
+	// claim enqueues its owner even if Watch is nil.
 	Watch func(*builder.Builder) *builder.Builder
-	// Status returns the status of an owner, and pointers to the observed generation and the conditions in the owner.
+	// Status returns the status of an owner, and pointers to the owner's observed generation and conditions.
 	Status func(O) (status any, observed *int64, conditions *v1beta1.Conditions)
-	// Rules returns an owner's rules for its Pods.
+	// Rules returns the rules by which an owner's Pods are updated.
 	Rules func(O) podcontrol.Rules
-	// AfterDelete may be nil: see executor.Options.
+	// AfterDelete is called as described at executor.Options, and may be nil.
 	AfterDelete func(context.Context, *executor.Turn[O], *corev1.Pod) error
 }
 
-// Parts are the kit's parts that make up a controller of Pods, with the names of OpenKruise.
+// Parts are the parts of the kit that make up a controller of Pods, set up with the names of OpenKruise.
 type Parts[O client.Object] struct {
 	*executor.Parts[O]
 
 	Options Options
 	Events  record.EventRecorder
-	Told    *Told // about owners
+	Told    *Told // sends events about owners
 
 	config   Config[O]
-	requests *requests // for restarts of containers; nil without node agents
+	requests *requests // restarts of containers; nil if there are no node agents
 }
 
-// Manager contains the methods of a manager that Parts use.
+// Manager lists the methods of a manager that Parts use.
 type Manager interface {
 	ownercache.Manager
 	GetEventRecorderFor(name string) record.EventRecorder
 }
 
-// NewParts makes the parts for a kind of owners. The parts write with c, and c must read from the manager's cache.
+// NewParts makes the parts for a kind of owners. The parts write with c, which must read from the manager's cache.
 func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, config Config[O]) (*Parts[O], error) {
 	options = options.Complete()
 	p := &Parts[O]{Options: options, config: config, Events: mgr.GetEventRecorderFor(config.Controller)}
@@ -195,7 +200,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 	return p, nil
 }
 
-// Register adds the loops for owners and for Pods to the manager.
+// Register adds the reconcile loops for owners and for Pods to the manager.
 func (p *Parts[O]) Register(mgr manager.Manager, r reconcile.Reconciler) error {
 	owners := p.Options.Loop(p.Options.Workers, p.watchRequests)
 	owners.Numbered = p.config.Numbered

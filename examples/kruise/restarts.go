@@ -30,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// requests are the requests for restarts of containers.
+// requests are the ContainerRecreateRequests by which containers are restarted.
 type requests struct {
 	*ownercache.Index[*v1beta1.ContainerRecreateRequest]
 
@@ -39,7 +39,7 @@ type requests struct {
 	presence func(schema.GroupVersionKind) watchhealth.State
 }
 
-// newRequests returns the cache of requests; nil without node agents.
+// newRequests returns the cache of ContainerRecreateRequests; nil if the feature gate turns node agents off.
 func newRequests(ctx context.Context, mgr Manager, options Options) (*requests, error) {
 	if !options.Gates[apps.GateKruiseDaemon] {
 		return nil, nil
@@ -54,24 +54,25 @@ func newRequests(ctx context.Context, mgr Manager, options Options) (*requests, 
 	return r, err
 }
 
-// areServed reports whether the API server has requests in the version of the cache.
+// areServed reports whether the API server serves ContainerRecreateRequests in the version that the cache uses.
 func (r *requests) areServed() bool { return r.presence(r.kind) == watchhealth.Served }
 
-// source is the cache of requests beside the Pods of a workload: a workload can do without requests.
+// source returns the cache of requests as an optional source of a workload's objects: without requests, a workload can
+// still be reconciled.
 func (r *requests) source() trackedclient.Source {
 	source := trackedclient.Owners(r.resource.GroupResource(), r.kind, r)
 	source.Served = r.areServed
 	return source
 }
 
-// view returns what a workload's pass knows about requests.
+// view returns what a workload's reconciliation knows about its requests.
 func (r *requests) view(owner client.Object, wish *restart.Wish, now time.Time) *restart.View {
 	switch {
 	case r == nil:
 		v := restart.NewView(wish, nil, now)
 		v.Off = restart.WithoutAgents()
 		return v
-	case !r.areServed(): // the cache may show requests that nobody can read
+	case !r.areServed(): // the cache may still show requests that can no longer be read
 		v := restart.NewView(wish, nil, now)
 		v.Off = restart.Unserved(r.resource)
 		return v
@@ -79,7 +80,7 @@ func (r *requests) view(owner client.Object, wish *restart.Wish, now time.Time) 
 	return restart.NewView(wish, r.Of(owner.GetNamespace(), owner.GetUID()), now)
 }
 
-// watchRequests enqueues workloads for the ends of their requests.
+// watchRequests adds an event source that enqueues a workload when one of its requests ends.
 func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
 	if p.config.Watch != nil {
 		b = p.config.Watch(b)
@@ -96,7 +97,7 @@ func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
 	}))
 }
 
-// ViewRestart returns what a pass knows about the requested restart; wish is nil if no restart is requested.
+// ViewRestart returns what a reconciliation knows about the requested restart; wish is nil if no restart is requested.
 func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart.View {
 	v := p.requests.view(t.Owner, wish, t.Now)
 	v.Rest = func(pod *corev1.Pod) error {
@@ -106,17 +107,18 @@ func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart
 	return v
 }
 
-// restartOf is an attempt to restart containers of a Pod. The budget, or a policy, may agree soon.
+// restartOf describes an attempt to restart the containers of a Pod, for the backoff after a refusal. The delays are
+// short, because the budget or the policy that refused may soon agree.
 func restartOf(pod *corev1.Pod, wish *restart.Wish) fanout.Attempt {
 	task := fanout.Task{Name: "restart containers of the Pod", First: 5 * time.Second, Last: 20 * time.Second}
 	return fanout.Attempt{Object: pod.UID, Task: task, Target: wish.String()}
 }
 
-// askAgain is the time until other Pods have their turn after a refusal.
+// askAgain is how long a workload waits after a refusal before other Pods are tried.
 const askAgain = time.Second
 
-// keepShares asks the budgets anew about Pods under restart, because a share ends after some seconds, and a container
-// may take longer to stop.
+// keepShares asks the budgets again about the Pods that are being restarted, because a budget counts a disruption only
+// for some seconds, and a container may take longer to stop.
 func (p *Parts[O]) keepShares(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) {
 	for _, pod := range plan.Keep {
 		if err := p.permitRestart(ctx, pod); err != nil && !reason.IsFinal(err) {
@@ -125,7 +127,7 @@ func (p *Parts[O]) keepShares(ctx context.Context, t *executor.Turn[O], plan *re
 	}
 }
 
-// permitRestart asks whether containers of a Pod may stop now. A refusal is final.
+// permitRestart asks the budgets whether containers of a Pod may be stopped now. A refusal is final.
 func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
 	if p.Options.Permit == nil {
 		return nil
@@ -137,8 +139,8 @@ func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// Restart keeps the shares of Pods under restart in their budgets, tells about the restart, and returns the step of a
-// pass that carries the plan out. A pass that goes no further keeps the shares all the same.
+// Restart makes the budgets count the Pods that are being restarted, and sends events about the restart. The returned
+// function carries the plan out. The budgets count these Pods even if the caller does not call the function.
 func (p *Parts[O]) Restart(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) func() error {
 	p.keepShares(ctx, t, plan)
 	t.Pass.Wake(plan.After)
@@ -160,8 +162,8 @@ func (p *Parts[O]) Restart(ctx context.Context, t *executor.Turn[O], plan *resta
 	}
 }
 
-// requestRestart makes the request for a Pod, unless a budget refuses. A refused Pod rests, so others have their turn;
-// the condition names the Pod.
+// requestRestart creates the request for a Pod, unless a budget refuses. A refused Pod is not tried again for some
+// time, so that other Pods can be restarted; the condition names the Pod.
 func (p *Parts[O]) requestRestart(ctx context.Context, t *executor.Turn[O], wish *restart.Wish, pod *corev1.Pod) (made bool, err error) {
 	request := wish.Request(pod, *metav1.NewControllerRef(t.Owner, p.Cache.Kind()))
 	if err = p.permitRestart(ctx, pod); err == nil {
@@ -173,7 +175,7 @@ func (p *Parts[O]) requestRestart(ctx context.Context, t *executor.Turn[O], wish
 		p.Fanout.Backoff.Succeeded(pod.UID, attempt.Task)
 		p.Events.Eventf(t.Owner, corev1.EventTypeNormal, apps.EventRestartingContainers, "restarting containers of Pod %s by ContainerRecreateRequest %s", pod.Name, request.Name)
 		return true, nil
-	case reason.IsFinal(err), podwrite.IsLasting(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // the CRD may just have gone
+	case reason.IsFinal(err), podwrite.IsLasting(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // the CRD may just be removed
 		p.Fanout.Backoff.Refused(attempt, err, t.Now)
 		t.Pass.Wake(askAgain)
 		return false, nil

@@ -5,7 +5,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// SidecarControl returns a Control for injecting and upgrading sidecars, with the labels and annotations of OpenKruise.
+// SidecarControl returns a Control that injects and upgrades sidecars, set up with the labels and annotations of
+// OpenKruise.
 func SidecarControl(gates map[apps.Gate]bool) (*sidecarcontrol.Control, error) {
 	return sidecarcontrol.New(sidecarcontrol.Config{
 		Keys: sidecarcontrol.Keys{

@@ -13,17 +13,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Stop ends a pass before any work. Faults that only the user can correct are reported in a condition, and in an event
-// if the condition is new. The observed generation is updated, and the rest of the status is not changed.
+// Stop ends a reconciliation that cannot do any work because of err. A fault that only the user can correct is reported
+// in a condition, and in an event if the condition is new. The observed generation is updated, and the rest of the
+// status is not changed.
 func (p *Parts[O]) Stop(ctx context.Context, turn *executor.Turn[O], condition, event string, err error) (ctrl.Result, error) {
 	if !reason.IsFinal(err) {
 		return turn.Pass.Result(err)
 	}
-	owner := turn.Owner.DeepCopyObject().(O) //nolint:forcetypeassert // a copy has the same type
+	owner := turn.Owner.DeepCopyObject().(O) //nolint:forcetypeassert // a deep copy has the same type
 	_, generation, conditions := p.config.Status(owner)
 	*generation = owner.GetGeneration()
 	for _, old := range []string{apps.ConditionInvalidSpec, apps.ConditionWaiting} {
-		if old != condition { // an unchanged condition keeps its time
+		if old != condition { // an unchanged condition keeps its transition time
 			conditions.Drop(old)
 		}
 	}

@@ -19,28 +19,28 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Told sends events about objects, and remembers the last event of each name.
+// Told sends events about objects, and remembers the last message that was sent under each event name.
 type Told struct {
 	*ownercache.Told
 
 	events record.EventRecorder
 }
 
-// NewTold returns a Told for the owners of a cache, or for other objects.
+// NewTold returns a Told for the owners in a cache, or for other objects.
 func NewTold(objects ownercache.Followed, events record.EventRecorder) *Told {
 	return &Told{ownercache.NewTold(objects), events}
 }
 
-// Tell sends an event if its message differs from the last message with the event's name. An empty message means that
-// there is nothing to say now.
+// Tell sends an event if its message differs from the last message sent under the same event name. An empty message
+// sends no event, but the next message counts as new.
 func (t *Told) Tell(object client.Object, kind, event, message string) {
 	if t.IsNews(object.GetUID(), event, message) {
 		t.events.Event(object, kind, event, message)
 	}
 }
 
-// Created sends events about the number of created Pods and about the first failure. The event contains the name of the
-// Pods' revision, unless the name is empty.
+// Created sends an event with the number of created Pods, and an event with the first failure. The first event contains
+// the name of the Pods' revision, unless the name is empty.
 func (t *Told) Created(owner client.Object, made int, revision string, err error) {
 	if revision != "" {
 		revision = " at revision " + revision
@@ -54,7 +54,7 @@ func (t *Told) Created(owner client.Object, made int, revision string, err error
 	}
 }
 
-// Limits sends events about what limits the creation of Pods.
+// Limits sends events about the rules that limit the creation of Pods.
 func (t *Told) Limits(owner client.Object, limits reason.List) {
 	for _, limit := range limits {
 		if limit.Code == rollout.ScaleUpLimited {
@@ -63,8 +63,8 @@ func (t *Told) Limits(owner client.Object, limits reason.List) {
 	}
 }
 
-// TellOrphans sends a single event about Pods that have no controller and match an owner's selector. It is for kinds
-// that do not adopt Pods: if an owner is deleted without its Pods and created again, twice as many Pods run.
+// TellOrphans sends a single event about the Pods that match an owner's selector but have no controller. TellOrphans is
+// for kinds that do not adopt Pods: if an owner is deleted without its Pods and created again, twice as many Pods run.
 func (p *Parts[O]) TellOrphans(t *executor.Turn[O]) {
 	n, first := 0, ""
 	for _, pod := range p.Cache.Pods.Orphans(t.Owner.GetNamespace()) {
@@ -83,8 +83,8 @@ func (p *Parts[O]) TellOrphans(t *executor.Turn[O]) {
 	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventOrphansNotAdopted, message)
 }
 
-// Waits returns the limits of a step that users do not expect from the spec. Partitions and pauses are omitted, because
-// users have asked for them.
+// Waits returns the limits of an update that users do not expect from the spec. Partitions and pauses are left out,
+// because users have asked for them.
 func Waits(limits reason.List) error {
 	return slices.DeleteFunc(slices.Clone(limits), func(limit reason.Reason) bool {
 		return limit.Code == rollout.RolloutPaused || strings.HasSuffix(limit.Path, ".partition")

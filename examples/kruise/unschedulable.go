@@ -11,10 +11,11 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Dated returns the Pods with a time in each condition PodScheduled, and the times to remember for the next pass. A Pod
-// created with scheduling gates gets the condition without a time, and keeps the condition as False after the last gate
-// is gone: nothing in the Pod tells since when the scheduler has tried. Such a Pod counts as unschedulable since the
-// first pass in which the cache shows the scheduler's answer. Pods are copied where a time is added.
+// Dated returns the Pods with a time in each PodScheduled condition, and the times to remember for the next
+// reconciliation. If a Pod is created with scheduling gates, its condition has no time, and still has none when it is
+// False after the last gate was removed: nothing in the Pod tells since when the scheduler has tried. Such a Pod counts
+// as unschedulable since the first reconciliation in which the cache shows the scheduler's answer. A Pod to which a
+// time is added is copied first.
 func Dated(pods []*corev1.Pod, before map[types.UID]time.Time, now time.Time) (dated []*corev1.Pod, after map[types.UID]time.Time) {
 	dated = pods
 	for i, pod := range pods {

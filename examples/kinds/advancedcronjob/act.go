@@ -19,8 +19,9 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
-// act carries out a decision. If the deletion of a run from the history fails, a new run is started nevertheless. If
-// the deletion of a run that must be replaced fails, no new run is started.
+// act carries out a decision: deletions from the history, deletions of replaced runs, and the start of a new run. If
+// the deletion of a run from the history fails, a new run is started nevertheless. If the deletion of a run that must
+// be replaced fails, no new run is started.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "delete history"}, d.Trim, func(ctx context.Context, run Run) (bool, error) {
@@ -33,7 +34,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d deci
 	)
 }
 
-// again is the wait before the next pass if the cache is stale.
+// again is the wait before the next pass if the cache does not show the newest state.
 const again = time.Second
 
 // remove deletes a run; the garbage collector then deletes the run's Pods.
@@ -52,7 +53,7 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run
 	return true, nil
 }
 
-// start starts a run for the slot that a decision names.
+// start starts the run for the slot in a decision.
 func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	if d.Slot.IsZero() {
 		return nil
@@ -88,9 +89,9 @@ func (r *Reconciler) recordStart(ctx context.Context, v *view, d decision, run R
 	return err
 }
 
-// meet is called if the name of a new run is taken, and reads the object with this name. If the AdvancedCronJob
-// controls the object, the run was started before, and the cache is stale. If the object is being deleted, meet returns
-// an error, so that the start is retried later.
+// meet is called if an object with the name of a new run exists, and reads this object. If the AdvancedCronJob controls
+// the object, the run has been started before, and the cache does not show it yet. If the object is being deleted, meet
+// returns an error, so that the start is retried later.
 func (r *Reconciler) meet(ctx context.Context, v *view, d decision, run Run) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(run.Kind)
@@ -115,7 +116,7 @@ func isLeaving(found metav1.Object, owner *v1beta1.AdvancedCronJob) bool {
 	return found.GetDeletionTimestamp() != nil || ours && name == owner.Name
 }
 
-// newRun returns the job for a slot.
+// newRun returns the job to create for a slot.
 func newRun(owner *v1beta1.AdvancedCronJob, slot time.Time, zone *time.Location) client.Object {
 	object := func(template metav1.ObjectMeta) metav1.ObjectMeta {
 		annotations := maps.Clone(template.Annotations)

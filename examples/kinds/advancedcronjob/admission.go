@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates AdvancedCronJobs. Templates are stored as written, without defaults. The API server
-// validates the templates; Job templates by a dry-run creation.
+// endpoint defaults and validates AdvancedCronJobs. Templates are stored as written, without added defaults. The API
+// server validates the templates; for Jobs, by a dry-run creation.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
 	judge := runJudge{admission.NewTemplateJudge(options, api.BroadcastJobPath().String()+" was"), admission.NewDryRun(options)}
 	return &admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
@@ -58,7 +58,7 @@ type runJudge struct {
 	dry  admission.DryRun
 }
 
-// check validates the template of a new object. Templates of existing objects do not change.
+// check validates the template of a new AdvancedCronJob. The template of an existing AdvancedCronJob cannot change.
 func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJob) (problems field.ErrorList, warning string) {
 	templates := &obj.Spec.Template
 	switch {
@@ -75,15 +75,15 @@ func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJ
 	return problems, warning
 }
 
-// checkJob returns the API server's errors about the Job itself. Errors that may be temporary, for example because of a
-// quota, are reported only when a run is started.
+// checkJob returns the errors that the API server finds in the Job made from the template. Errors that may be
+// temporary, for example because of a quota, are reported only when a run is started.
 func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, string) {
 	if !j.dry.On() {
 		return nil, ""
 	}
 	template := obj.Spec.Template.JobTemplate.DeepCopy()
-	// A time that gives the longest possible name, because the API server also validates names derived from the Job's
-	// name.
+	// This time gives the longest possible name. The length matters because the API server also validates names derived
+	// from the Job's name.
 	never := time.Unix(9_999_999_999, 0)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

@@ -10,9 +10,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// counted returns the schedule fields of a spec, with the time when these fields last changed. If the present fields
-// were not recorded yet, before is the schedule recorded last, and the fields count as changed now: see
-// known.NoteChange.
+// counted returns the schedule fields of a spec, with the time at which these fields were last changed. If the fields
+// in the spec differ from the fields recorded last, the fields count as changed now, and before is the recorded
+// schedule: see known.NoteChange.
 func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {
@@ -30,10 +30,11 @@ func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counte
 	return said, before
 }
 
-// NoteSchedule records the schedule fields of a spec.
+// NoteSchedule records the schedule fields of a spec in the memory of the process.
 func (k *known) NoteSchedule(counted v1beta1.ObservedSchedule) { k.Schedule = &counted }
 
-// NoteChange records that the schedule fields have changed. made is the time of the change, or zero if unknown.
+// NoteChange records in the memory of the process that the schedule fields have changed. made is the time of the
+// change, or zero if unknown.
 func (k *known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
 	if !made.IsZero() && made.Before(changed(&counted)) {
 		counted.Since = &metav1.Time{Time: made}
@@ -46,7 +47,7 @@ func timesOf(spec *v1beta1.AdvancedCronJobSpec) v1beta1.ObservedSchedule {
 	return v1beta1.ObservedSchedule{Schedule: spec.Schedule, TimeZone: ptr.Deref(spec.TimeZone, ""), Paused: ptr.Deref(spec.Paused, false)}
 }
 
-// changed returns when a schedule was last changed, zero if never.
+// changed returns when a schedule was last changed; zero means never.
 func changed(counted *v1beta1.ObservedSchedule) time.Time {
 	if counted.Since == nil {
 		return time.Time{}
@@ -68,9 +69,9 @@ func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 	return fields
 }
 
-// changeIn returns when the schedule fields were changed, according to the object's managedFields. If the writer has
-// written another field since, changeIn returns this later time. If managedFields do not show the change, changeIn
-// returns zero: removing a field leaves no trace.
+// changeIn returns when the schedule fields were changed, according to the object's managedFields. If the same writer
+// has written further fields since, changeIn returns the time of that later write. If managedFields do not show the
+// change, changeIn returns zero: the removal of a field leaves no trace.
 func changeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
 	for _, field := range differences(before, after) {
 		wrote := time.Time{}

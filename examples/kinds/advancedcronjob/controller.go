@@ -25,10 +25,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "advancedcronjob-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles AdvancedCronJobs.
@@ -40,13 +40,13 @@ type Reconciler struct {
 	options Options
 
 	told  *kruise.Told
-	knows *ownercache.Memory[known] // keeps a slot from being started twice
+	knows *ownercache.Memory[known] // prevents that a slot is started twice
 }
 
 // view is an AdvancedCronJob as the cache shows it.
 type view = ownercache.View[*v1beta1.AdvancedCronJob]
 
-// jobKind is a kind of job for which an AdvancedCronJob can have a template.
+// jobKind describes a kind of job for which an AdvancedCronJob can have a template.
 type jobKind struct {
 	name     v1beta1.AdvancedCronJobTemplateType
 	kind     schema.GroupVersionKind
@@ -61,9 +61,10 @@ func jobKinds() []jobKind {
 	}
 }
 
-// Setup adds the controller to the manager. The controller writes with c. The scheme must know Jobs, and the
-// AdvancedCronJob and BroadcastJob types. While the CRD of BroadcastJobs is missing, an event on AdvancedCronJobs with
-// BroadcastJob templates says so. The kind's Row says which fields of Jobs the cache keeps.
+// Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache. The
+// scheme must contain the types of Jobs, AdvancedCronJobs and BroadcastJobs. While the CRD of BroadcastJobs is not
+// installed, an event says so on AdvancedCronJobs with BroadcastJob templates. The Row of this kind says which fields
+// of Jobs the cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -113,8 +114,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.fanout.Begin(v)
 	when, invalid := r.resolve(v)
 	d := decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
-	if len(v.Owner.Spec.Undecodable) == 0 { // if the spec cannot be decoded, the status is not changed
-		// The status must be written before runs are deleted, because a run is also the record of its start.
+	if len(v.Owner.Spec.Undecodable) == 0 { // a status must not be written for a spec that cannot be decoded
+		// The status must be written before runs are deleted, because until then a run is the only record of its start.
 		if _, err := v.WriteStatus(ctx, d.Status); err != nil {
 			return pass.Result(err)
 		}
@@ -131,8 +132,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // installedRetry is the wait before checking again whether a kind is installed.
 const installedRetry = 5 * time.Second
 
-// noteSchedule records the spec's schedule, and when it was changed. Only the API server has managedFields; the cache
-// drops them.
+// noteSchedule records the schedule in the spec, and the time at which the schedule was changed. The object is read
+// from the API server, because the cache drops managedFields.
 func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	if len(v.Owner.Spec.Undecodable) > 0 {
 		return nil
@@ -152,8 +153,8 @@ func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	return nil
 }
 
-// resolve validates and parses the spec, which may have been stored without admission. If the schedule is nil, no run
-// is started, and the error says why.
+// resolve validates and parses the spec, which may have been stored without admission. If the returned schedule is nil,
+// no run is started, and the error says why.
 func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	spec := &v.Owner.Spec
 	if len(spec.Undecodable) > 0 {
@@ -169,7 +170,7 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	return when, nil
 }
 
-// NotInstalled means that the API server does not have the kind of the template.
+// NotInstalled means that the API server does not serve the kind of the template.
 const NotInstalled reason.Code = "NotInstalled"
 
 // runsOf returns the jobs that an AdvancedCronJob controls, whatever API version their owner references name.

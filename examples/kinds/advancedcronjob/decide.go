@@ -17,53 +17,53 @@ import (
 )
 
 const (
-	// RunActive means that a slot is due, but waits until an earlier run has ended.
+	// RunActive means that a slot is due, but waits until the previous run has ended.
 	RunActive reason.Code = "RunActive"
-	// RunReplaced means that a slot is due, but waits until earlier runs are deleted.
+	// RunReplaced means that a slot is due, but waits until the previous runs are deleted.
 	RunReplaced reason.Code = "RunReplaced"
 	// RunNameTaken means that a slot is not started because another owner's object has the name of its run.
 	RunNameTaken reason.Code = "RunNameTaken"
 	// RunAhead means that the newest run was started for a time in the future. Either the clock was set back, or a user
-	// created the run by hand. Until this time no slot is due.
+	// has created the run. No slot is due before this time.
 	RunAhead reason.Code = "RunAhead"
 )
 
-// known is what the process remembers about an AdvancedCronJob. The zero value is for an AdvancedCronJob that the
-// process has never reconciled.
+// known is what the process remembers about an AdvancedCronJob. The zero value means that the process has never
+// reconciled the AdvancedCronJob.
 type known struct {
-	// Started is the newest slot that was started, whether or not the cache shows the run.
+	// Started is the newest slot whose run was started, even if the cache does not show the run yet.
 	Started time.Time
-	// Refused is the newest slot for which another owner's object has the name.
+	// Refused is the newest slot whose run could not be started because another owner's object has the name.
 	Refused time.Time
-	// Told is the newest slot about which events about missed slots were sent.
+	// Told is the newest slot up to which events about missed slots were sent.
 	Told time.Time
-	// Schedule is the spec's schedule in the last reconcile by this process, or nil before the first reconcile.
+	// Schedule is the schedule in the spec when this process last reconciled the AdvancedCronJob; nil means never.
 	Schedule *v1beta1.ObservedSchedule
 }
 
-// NoteStart records that a slot was started.
+// NoteStart records that the run of a slot was started.
 func (k *known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
 
-// NoteTold records that events were sent about missed slots, up to a slot.
+// NoteTold records that events about the missed slots up to a slot were sent.
 func (k *known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
 
 // decision says what a pass must do.
 type decision struct {
-	// Status is the status to write, before anything else.
+	// Status is the status to write; it is written before anything else is done.
 	Status v1beta1.AdvancedCronJobStatus
-	// Trim are ended runs beyond the history limits, to be deleted.
+	// Trim lists the ended runs to delete, because the history limits are exceeded.
 	Trim []Run
-	// Replace are runs to delete before a new run is started.
+	// Replace lists the runs to delete before the new run is started.
 	Replace []Run
-	// Slot is the slot to start, or zero if none.
+	// Slot is the slot whose run is to be started, or zero if there is none.
 	Slot time.Time
-	// Due is the result of schedule.Due.
+	// Due is the result of the method Due of the schedule.
 	Due schedule.Due
-	// Why says why a due slot is not started.
+	// Why is the reason why the run of a due slot is not started.
 	Why reason.Reason
 }
 
-// Started returns the status after the run of the slot was started.
+// Started returns the status to write after the run has been started.
 func (d *decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 	status := *d.Status.DeepCopy()
 	status.Active = append(status.Active, reference(run, nil))
@@ -71,8 +71,8 @@ func (d *decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 	return status
 }
 
-// decide plans the pass for an AdvancedCronJob, given its runs. If the schedule is nil because it cannot be parsed, no
-// run is started.
+// decide decides what to do for an AdvancedCronJob with the given runs. If the schedule is nil because it cannot be
+// parsed, no run is started.
 func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known known, now time.Time) decision {
 	last := lastStarted(owner.Status.LastScheduleTime, runs, known.Started, now)
 	counted, _ := counted(owner, known, now)
@@ -115,15 +115,15 @@ func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule,
 
 func isStaying(r Run) bool { return !r.Ending() }
 
-// ahead is how far in the future a recorded slot may be and still be accepted: another process's clock may be more
-// precise. A slot further in the future would stop the schedule for too long.
+// ahead is how far in the future a recorded slot may be and still be believed, because the clock of another process may
+// be right. A slot further in the future would suspend the schedule for too long.
 const ahead = 24 * time.Hour
 
 // skew is the tolerated difference between the clocks of two processes.
 const skew = time.Minute
 
-// lastStarted returns the newest slot that was started, or zero if none. If the stored slot is too far in the future,
-// because the clock was corrected since, the present time counts in its place.
+// lastStarted returns the newest slot whose run was started, or zero if there is none. If the slot in the status is too
+// far in the future, because the clock has been corrected since, the present time is used instead.
 func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.Time {
 	last := believed(started, now)
 	if stored != nil {
@@ -139,7 +139,7 @@ func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.T
 	return last
 }
 
-// believed returns the slot, or zero if the slot is too far in the future.
+// believed returns the slot, or zero if the slot is too far in the future to be believed.
 func believed(slot, now time.Time) time.Time {
 	if slot.After(now.Add(ahead)) {
 		return time.Time{}
@@ -167,7 +167,8 @@ func inOrder(runs []Run) []Run {
 	return runs
 }
 
-// status returns the status to report. References to runs stay as first written, with the resourceVersion of that time.
+// status returns the status to write. References to runs are not updated: they keep the resourceVersion with which they
+// were first written.
 func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted v1beta1.ObservedSchedule) v1beta1.AdvancedCronJobStatus {
 	out := v1beta1.AdvancedCronJobStatus{Type: typeOf(&owner.Spec.Template)}
 	if !last.IsZero() {
@@ -178,13 +179,13 @@ func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted 
 		out.Active = append(out.Active, reference(run, owner.Status.Active))
 	}
 	if owner.Status.ObservedSchedule != nil || counted.Since != nil || !equality.Semantic.DeepEqual(out, owner.Status) {
-		out.ObservedSchedule = &counted // a schedule that never changed is recorded only together with another change
+		out.ObservedSchedule = &counted // a schedule that never changed is recorded only if more has changed
 	}
 	return out
 }
 
-// mostActive is the largest number of runs that the status lists, the newest preferred. A longer list could become too
-// large to write, and then no run would be started any more.
+// mostActive is the largest number of runs that the status lists; the newest runs are listed. A longer list could
+// become too large to write, and then no run would be started any more.
 const mostActive = 1000
 
 func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
@@ -199,7 +200,8 @@ func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
 	}
 }
 
-// typeOf returns the type of the template. If a template has several types, typeOf returns the first.
+// typeOf returns the type of the job in the template. If the template contains several jobs, typeOf returns the type of
+// the first.
 func typeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	switch {
 	case t.JobTemplate != nil:
@@ -212,7 +214,7 @@ func typeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	return ""
 }
 
-// trim returns the oldest ended runs beyond the history limits.
+// trim returns the oldest ended runs, as many as exceed the history limits.
 func trim(owner *v1beta1.AdvancedCronJob, runs []Run) (out []Run) {
 	for state, limit := range map[State]int32{
 		Succeeded: ptr.Deref(owner.Spec.SuccessfulJobsHistoryLimit, api.DefaultSuccessfulJobsHistoryLimit),

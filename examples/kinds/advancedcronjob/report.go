@@ -17,12 +17,12 @@ const (
 	outcomeMissed  = "missed"
 )
 
-// runs is the metric that counts runs by outcome.
+// runs describes the metric that counts runs by outcome.
 func runs() metrics.Work {
 	return metrics.Work{Things: "runs", Label: "outcome", Help: "Runs that schedules asked for, by what has become of them: started, missed."}
 }
 
-// started sends events about a run that was started, and about slots missed before.
+// started sends events about a run that was started, and about the slots missed before this run.
 func (r *Reconciler) started(v *view, d decision, run Run) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteStart(d.Slot) })
 	r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, "")
@@ -31,17 +31,17 @@ func (r *Reconciler) started(v *view, d decision, run Run) {
 	r.tellMissed(v, d)
 }
 
-// refused sends events about a slot for which another owner's object has the name. The controller does not try to start
-// this slot again.
+// refused sends events about a slot whose run cannot be started because another owner's object has the name. The
+// controller does not try to start this slot again.
 func (r *Reconciler) refused(v *view, d decision, run Run) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.Refused = d.Slot })
 	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventNameTaken, "a %s %s is there that is not controlled by this AdvancedCronJob: the run of %s is left out",
 		run.Kind.Kind, run.GetName(), d.Slot.Format(time.RFC3339))
-	d.Due.Missed.N++ // the slot itself was missed, too
+	d.Due.Missed.N++ // the slot itself counts as missed as well
 	r.tellMissed(v, d)
 }
 
-// tellMissed sends an event about missed slots, once.
+// tellMissed sends a single event about the slots missed since the last such event.
 func (r *Reconciler) tellMissed(v *view, d decision) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteTold(d.Due.Newest) })
 	missed := d.Due.Missed
@@ -57,7 +57,7 @@ func (r *Reconciler) tellMissed(v *view, d decision) {
 		missed, d.Due.Newest.Format(time.RFC3339), text)
 }
 
-// tellFailure sends an event if the start of a slot has failed.
+// tellFailure sends an event that the run of a slot could not be started.
 func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 	_, message := reason.Explain(err)
 	if r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, slot.String()+message) {
@@ -65,7 +65,7 @@ func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 	}
 }
 
-// tell sends events that say why a due slot is not started, and what is invalid in the spec.
+// tell sends events that say why the run of a due slot is not started, and what is invalid in the spec.
 func (r *Reconciler) tell(v *view, d decision, invalid error) {
 	if invalid == nil && d.Due.Why.Code == schedule.NeverDue {
 		invalid = d.Due.Why
@@ -87,10 +87,10 @@ func (r *Reconciler) tell(v *view, d decision, invalid error) {
 	}
 }
 
-// longestWait is the longest time between two passes, because somebody may set the clock.
+// longestWait is the longest time between two passes, because the clock may be set at any time.
 const longestWait = 10 * time.Minute
 
-// untilNext returns the time until the next slot.
+// untilNext returns the time until the next slot; zero means that there is none.
 func untilNext(d decision, now time.Time) time.Duration {
 	if d.Due.Next.IsZero() {
 		return 0

@@ -16,8 +16,8 @@ import (
 )
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
-// work; then no run is started. Warnings are values that can be used, but are probably a mistake. A schedule without a
-// time zone is in the controller's local time.
+// work; no run is then started. Warnings are values that the controller can use, but that are probably a mistake. If
+// the spec gives no time zone, the schedule is in the controller's local time.
 func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedule, problems, warnings judge.Faults) {
 	spec := &obj.Spec
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
@@ -57,11 +57,12 @@ func oneTemplate(read *judge.Reading, t *v1beta1.CronJobTemplate, path *field.Pa
 	}
 }
 
-// readSchedule parses schedule and time zone. A schedule that is due too often, or never, is accepted as written.
+// readSchedule parses the schedule and the time zone. A schedule that is due too often, or never, leads to a warning,
+// and is used as written.
 func readSchedule(read *judge.Reading, spec *v1beta1.AdvancedCronJobSpec, now time.Time) *schedule.Schedule {
 	zone := spec.TimeZone
 	if spec.Schedule == "" {
-		zone = nil // only the missing schedule is reported
+		zone = nil // only the missing schedule is to be reported
 	}
 	when, unreadable := schedule.Parse(spec.Schedule, zone, now.Location())
 	var why reason.Reason

@@ -19,15 +19,15 @@ import (
 type State string
 
 const (
-	// Active runs have not ended.
+	// Active means that the run has not ended.
 	Active State = "Active"
-	// Succeeded runs have ended successfully.
+	// Succeeded means that the run has ended successfully.
 	Succeeded State = "Succeeded"
-	// Failed runs have ended without success.
+	// Failed means that the run has ended without success.
 	Failed State = "Failed"
 )
 
-// Run is a job that was started.
+// Run is a job that was started for a slot.
 type Run struct {
 	client.Object
 
@@ -35,15 +35,15 @@ type Run struct {
 	State State
 	// Slot is the slot of the run, or zero if unknown.
 	Slot time.Time
-	// Began is when the job's controller began to work on the job, or zero before.
+	// Began is when the job's controller began to work on the job; zero means not yet.
 	Began time.Time
 }
 
 // Ending reports whether the run is being deleted.
 func (r Run) Ending() bool { return r.GetDeletionTimestamp() != nil }
 
-// Read converts a job to a run of the AdvancedCronJob that controls the job. Read returns false for objects of other
-// kinds.
+// Read converts a job to a run of the AdvancedCronJob by which the job is controlled. Read returns false for objects of
+// other kinds.
 func Read(object client.Object) (Run, bool) {
 	run := Run{Object: object, State: Active, Slot: slotOf(object)}
 	var began *metav1.Time
@@ -67,7 +67,8 @@ func Read(object client.Object) (Run, bool) {
 	return run, true
 }
 
-// ended reads a condition of a job. Jobs and BroadcastJobs use the same condition types.
+// ended returns the state of a run after a condition of its job was read. Jobs and BroadcastJobs use the same condition
+// types.
 func ended(state State, condition string, status corev1.ConditionStatus) State {
 	switch {
 	case state != Active || status != corev1.ConditionTrue:
@@ -80,7 +81,8 @@ func ended(state State, condition string, status corev1.ConditionStatus) State {
 	return state
 }
 
-// slotOf derives the slot of a job from its name, which cannot change, or else from the annotation.
+// slotOf reads the slot of a job from the job's name, which cannot change, or from the annotation if the name contains
+// no slot.
 func slotOf(object client.Object) time.Time {
 	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
 		if digits, ok := strings.CutPrefix(object.GetName(), ref.Name+"-"); ok {
@@ -96,7 +98,7 @@ func slotOf(object client.Object) time.Time {
 	return slot
 }
 
-// keepJob copies the fields of a Job that the controller reads into the copy kept by the cache.
+// keepJob copies the fields of a Job that the controller reads, into the object that the cache keeps.
 func keepJob(kept, found client.Object) {
 	out, isJob := kept.(*batchv1.Job)
 	job, wasJob := found.(*batchv1.Job)

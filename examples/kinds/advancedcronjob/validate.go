@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the largest length of a name, in characters: with a dash and ten digits appended, the name must be a valid
-// job name and label value.
+// maxName is the largest length of a name, in characters. A dash and ten digits are added for the name of a job, which
+// must be valid as a name and as the value of a label.
 const maxName = utilvalidation.LabelValueMaxLength - 1 - 10
 
 // validateSpec returns all errors in a spec.
@@ -33,7 +33,7 @@ func validateCreate(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList
 }
 
 // validateUpdate returns the errors in an update: a changed template, and all errors of [validateCreate] except about
-// the name. Errors in spec that old has already, at the same path with the same value, are left out.
+// the name. Errors in the spec that old has too, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj, now), validateSpec(old, now))
 	next, stored := &obj.Spec.Template, &old.Spec.Template
@@ -55,8 +55,8 @@ func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.Erro
 	return errs
 }
 
-// sameJobs reports whether two templates lead to the same Jobs. OpenKruise has stored defaults in templates, and the
-// user's manifest has none.
+// sameJobs reports whether two templates give the same Jobs. The templates may differ in defaults, because OpenKruise
+// has stored defaults in templates, and the user's manifest has none.
 func sameJobs(a, b *batchv1.JobTemplateSpec) bool {
 	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
 		return (a == nil) == (b == nil)
@@ -84,7 +84,7 @@ func completeBroadcastJob(t *v1beta1.BroadcastJobTemplateSpec) *v1beta1.Broadcas
 	return t
 }
 
-// completePods sets the same defaults as OpenKruise.
+// completePods sets the defaults in a Pod template that OpenKruise sets.
 func completePods(template *corev1.PodTemplateSpec) {
 	defaults.PodTemplate(template, defaults.Options{ContainerImagePullPolicy: corev1.PullAlways})
 }

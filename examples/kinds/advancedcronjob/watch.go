@@ -38,8 +38,8 @@ func watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// matters reports whether an update of a job may change a decision. Most updates of a job only change the numbers of
-// Pods in its status.
+// matters reports whether the update of a job may change the next decision. Most updates only change the numbers of
+// Pods in the job's status.
 func matters(before, after client.Object) bool {
 	was, _ := Read(before)
 	is, _ := Read(after)
@@ -60,7 +60,8 @@ func wake(q queue, object client.Object) {
 	}
 }
 
-// controllerOf returns the name of the AdvancedCronJob that an object's controller reference names, in any API version.
+// controllerOf returns the name of the AdvancedCronJob that controls an object, whatever API version the owner
+// reference names.
 func controllerOf(object metav1.Object) (name string, ours bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {

@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// act carries out a decision until an object has changed, and sends events about the changes.
+// act carries out the steps of a decision, up to and including the first step that changes an object, and sends events
+// about the changes.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) (noderun.Done, error) {
 	done, err := r.runner.Do(ctx, v, pass, d.Work, func(node string) *corev1.Pod { return r.newPod(v.Owner, s, node) })
 	r.options.Metrics.Done("created", int64(done.Created))
@@ -39,7 +40,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	return done, err
 }
 
-// newPod returns a job's Pod for a Node.
+// newPod returns the Pod of a job for a Node.
 func (r *Reconciler) newPod(job *v1beta1.BroadcastJob, s *settings, node string) *corev1.Pod {
 	pod := podstate.FromTemplate(&job.Spec.Template, job.Namespace, *metav1.NewControllerRef(job, r.cache.Kind()))
 	pod.Labels[apps.LabelBroadcastJobName], pod.Labels[apps.LabelBroadcastJobUID] = job.Name, string(job.UID)

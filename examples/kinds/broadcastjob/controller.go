@@ -22,13 +22,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "broadcastjob-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
-	// BindPods binds Pods to their Nodes when the Pods are created, without the scheduler.
+	// BindPods is true if the controller binds Pods to their Nodes when it creates the Pods, without the scheduler.
 	BindPods bool
 }
 
@@ -47,7 +47,7 @@ type Reconciler struct {
 type view = ownercache.View[*v1beta1.BroadcastJob]
 
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
-// scheme must know the BroadcastJob types.
+// scheme must contain the BroadcastJob types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -79,7 +79,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile does the next step for a job.
+// Reconcile takes the next step of a job.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the Pods
@@ -118,7 +118,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, d *decision, out noder
 	return r.write(ctx, v, d.Status)
 }
 
-// write writes the status if it has changed, and sends events about the change.
+// write writes the status if it has changed, and then sends events about the changes.
 func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.BroadcastJobStatus) error {
 	before := v.Owner.Status
 	if _, err := v.WriteStatus(ctx, status); err != nil {
@@ -130,7 +130,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.Broadcas
 	return nil
 }
 
-// tell sends one event about each lasting condition.
+// tell sends an event about each lasting condition once.
 func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	excess := ""
 	if len(d.Step.Why) > 0 && d.Step.Why[0].Code == completion.OverParallelism {
@@ -149,8 +149,7 @@ func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	}
 }
 
-// refuse reports that a job is invalid, and does not change its Pods. If the job has ended already, refuse reports
-// nothing.
+// refuse reports that a job is invalid. The Pods are not changed. If the job has ended already, refuse reports nothing.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, problems reason.List) (ctrl.Result, error) {
 	if v.Owner.Status.Finished() {
 		return pass.Result()

@@ -9,14 +9,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// afterEnd is the shortest time from a job's end to its deletion, so that others can read the final numbers.
+// afterEnd is the shortest time from a job's end to its deletion, so that clients can read the final numbers.
 const afterEnd = time.Second
 
 // observation contains all inputs of a pass.
 type observation struct {
 	Job      *v1beta1.BroadcastJob
 	Settings *settings
-	// Nodes are all Nodes, and Pods the Pods that the job controls, in any order.
+	// Nodes are all Nodes, and Pods are the Pods that the job controls, both in any order.
 	Nodes []*corev1.Node
 	Pods  []*corev1.Pod
 	Now   time.Time
@@ -24,12 +24,12 @@ type observation struct {
 
 // decision says what a pass must do.
 type decision struct {
-	// Step is the state of the job, and what may be started.
+	// Step is the state of the job, and says which Pods may be created or deleted.
 	Step completion.Step
 	completion.Work
 	// Duplicates are the sorted names of Nodes with several Pods of the job.
 	Duplicates []string
-	// Status is the status to write, not counting Pods created and deleted in this pass.
+	// Status is the status to write; Pods that this pass creates or deletes are not counted yet.
 	Status v1beta1.BroadcastJobStatus
 }
 
@@ -50,7 +50,7 @@ func decide(o *observation) (*decision, error) {
 	progress.Known, progress.Held = int(o.Job.Status.Failed), isHeld(o.Job)
 	d.Step = completion.Next(rules, progress, o.Now)
 	d.Status = nextStatus(o, s, d.Step)
-	// Others may read the final numbers before the job is deleted.
+	// Clients get the time to read the final numbers before the job is deleted.
 	if unsettled := o.Job.Status.Active > 0; d.Step.Remove && unsettled {
 		d.Step.Remove, d.Step.After = false, afterEnd
 	}

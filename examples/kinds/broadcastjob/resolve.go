@@ -12,18 +12,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// settings are the part of a spec that does not depend on Nodes and Pods, computed once for each spec.
+// settings are the values of a spec that do not depend on Nodes and Pods, computed once for each spec.
 type settings struct {
 	// Problems are the invalid values of the spec. If there are problems, all other fields are empty.
 	Problems reason.List
 
-	rules completion.Rules // without the parallelism, which may be a percentage
-	// requirements are for new Pods; for running Pods, unmoved is used.
+	rules completion.Rules // parallelism is not set, because it may be a percentage
+	// requirements are the requirements that a new Pod sets for its Node; unmoved are those for Pods that run already.
 	requirements, unmoved *nodefit.Requirements
 	size                  nodefit.Size
 }
 
-// settingsOf returns the settings of a job, valid or not.
+// settingsOf returns the settings of a job, even if the job is invalid.
 func settingsOf(job *v1beta1.BroadcastJob) *settings {
 	s, problems, _ := resolve(job)
 	if problems != nil {
@@ -33,14 +33,15 @@ func settingsOf(job *v1beta1.BroadcastJob) *settings {
 }
 
 // resolve parses and validates a job's spec, with or without defaults. Problems are values with which no controller can
-// work: the settings are then invalid. Warnings are values that can be used, but are probably a mistake.
+// work; the settings must then not be used. Warnings are values that the controller can use, but that are probably a
+// mistake.
 func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(job.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
 	}
 	read, pod := &judge.Reading{}, &job.Spec.Template.Spec
 	read.BroadcastJob(field.NewPath("spec"), &job.Spec)
-	if len(read.Problems) > 0 { // if there are too many requirements, they are not checked
+	if len(read.Problems) > 0 { // a list with too many requirements is not checked
 		return nil, read.Problems, read.Warnings
 	}
 	requirements, err := nodefit.New(pod)
@@ -77,7 +78,8 @@ func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
 	return rules
 }
 
-// Claim says how the job uses a Node. A job with an invalid spec uses no Node.
+// Claim says whether the job may create Pods on a Node, and whether running Pods may stay. A job with an invalid spec
+// uses no Node.
 func (s *settings) Claim(node *corev1.Node) completion.Claim {
 	if s.Problems != nil || s.size.Fits(node) != nil {
 		return completion.Claim{}
@@ -85,5 +87,5 @@ func (s *settings) Claim(node *corev1.Node) completion.Claim {
 	return completion.Claim{Fits: s.requirements.Fits(node).Run, Keeps: s.unmoved.Fits(node).Run}
 }
 
-// Place makes the scheduler bind a new Pod to the given Node only.
+// Place restricts a new Pod to the given Node; the scheduler still binds the Pod.
 func (s *settings) Place(pod *corev1.Pod, node string) { s.requirements.Place(pod, node) }

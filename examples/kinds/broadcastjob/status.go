@@ -11,15 +11,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// isHeld reports whether failures have paused the job, and the spec has not changed since.
+// isHeld reports whether failed Pods have paused the job, and the spec has not changed since.
 func isHeld(job *v1beta1.BroadcastJob) bool {
 	if c := job.Status.Condition(v1beta1.JobPaused); c != nil {
 		return c.Status == corev1.ConditionTrue && c.Reason == string(completion.HeldByFailures) && c.ObservedGeneration == job.Generation
 	}
-	return job.Status.Phase == v1beta1.PhasePaused && !job.Spec.Paused // a status written by OpenKruise
+	return job.Status.Phase == v1beta1.PhasePaused && !job.Spec.Paused // OpenKruise has written the status
 }
 
-// nextStatus returns the status after a pass, not counting Pods created and deleted in this pass.
+// nextStatus returns the status after a pass; Pods that this pass creates or deletes are not counted yet.
 func nextStatus(o *observation, s *completion.Survey, step completion.Step) v1beta1.BroadcastJobStatus {
 	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
 	if step.State == completion.Over {
@@ -52,7 +52,7 @@ func nextStatus(o *observation, s *completion.Survey, step completion.Step) v1be
 	return status
 }
 
-// end records how the job ends.
+// end records how and when the job has ended.
 func end(status *v1beta1.BroadcastJobStatus, phase v1beta1.BroadcastJobPhase, c v1beta1.JobCondition, now metav1.Time) {
 	status.Phase, status.CompletionTime = phase, &now
 	c.Status, c.LastProbeTime = corev1.ConditionTrue, now
@@ -60,8 +60,8 @@ func end(status *v1beta1.BroadcastJobStatus, phase v1beta1.BroadcastJobPhase, c 
 	status.SetCondition(c, now)
 }
 
-// settle counts, after the end of the job, Pods that were active: as failed, except Pods that succeeded before they
-// were deleted. Other numbers do not change any more, because anybody may delete Pods now.
+// settle counts the Pods that were active when the job ended and are gone now: as failed, except Pods that succeeded
+// before they were deleted. All other numbers stay the same, because anybody may delete Pods now.
 func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
 	gone := status.Active - int32(s.Active)
 	if gone <= 0 {
@@ -71,7 +71,7 @@ func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
 	status.Succeeded, status.Failed, status.Active = status.Succeeded+well, status.Failed+gone-well, int32(s.Active)
 }
 
-// setPaused records why the job is paused. With the policy Pause, setPaused also records if the spec pauses the job: a
+// setPaused records why the job is paused. With the policy Pause, setPaused also records a pause by the spec, because a
 // paused job without a condition counts as paused by failures.
 func setPaused(status *v1beta1.BroadcastJobStatus, job *v1beta1.BroadcastJob, step completion.Step, now metav1.Time) {
 	if step.State != completion.Held && (step.State != completion.Paused || job.Spec.FailurePolicy.Type != v1beta1.FailurePolicyTypePause) {
@@ -86,8 +86,8 @@ func setPaused(status *v1beta1.BroadcastJobStatus, job *v1beta1.BroadcastJob, st
 // event is an event about a job.
 type event struct{ Type, Reason, Message string }
 
-// transitions returns the events for the difference between two statuses of a job. The events are sent when the status
-// is written, and only then.
+// transitions returns the events for the difference between two statuses of a job. The events are sent only after the
+// status was written.
 func transitions(before, after *v1beta1.BroadcastJobStatus) (events []event) {
 	if before.Phase == after.Phase {
 		return nil

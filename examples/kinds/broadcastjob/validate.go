@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the largest length of a name, in characters: the name is the value of a label on every Pod.
+// maxName is the largest length of a name, in characters: a label on every Pod has the name as its value.
 const maxName = utilvalidation.LabelValueMaxLength
 
 // validateSpec returns all errors in a spec.
@@ -23,7 +23,7 @@ func validateCreate(obj *v1beta1.BroadcastJob) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(obj)...)
 }
 
-// validateUpdate returns the errors in an update. Errors in spec that old has already, at the same path with the same
+// validateUpdate returns the errors in an update. Errors in the spec that old has too, at the same path with the same
 // value, are left out.
 func validateUpdate(obj, old *v1beta1.BroadcastJob) field.ErrorList {
 	return validation.NewProblems(validateSpec(obj), validateSpec(old))

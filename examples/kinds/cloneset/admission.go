@@ -68,7 +68,7 @@ func cloneSetTemplate(obj *v1beta1.CloneSet) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: &obj.Spec.Template, Claims: obj.Spec.VolumeClaimTemplates}
 }
 
-// withPodsToDelete reads the Pods whose names were newly added to podsToDelete.
+// withPodsToDelete returns opts with the Pods whose names the write adds to podsToDelete.
 func withPodsToDelete(ctx context.Context, reader client.Reader, opts validateOptions, obj, stored *v1beta1.CloneSet,
 ) (validateOptions, error) {
 	if reader == nil {

@@ -29,16 +29,17 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "cloneset-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
 
-	// ExcludePreparingDelete is the default, for all CloneSets, of the spec field with the same name.
+	// ExcludePreparingDelete is the default of the spec field with the same name, for all CloneSets.
 	ExcludePreparingDelete bool
-	// NewID returns a random instance id. If nil, ids have five characters of an alphabet that forms no words.
+	// NewID returns a random instance id for a new Pod. If NewID is nil, an id has five characters of an alphabet
+	// without vowels, so that no words are formed.
 	NewID func() string
 }
 
@@ -53,7 +54,8 @@ type Reconciler struct {
 // turn is a pass over a CloneSet.
 type turn = executor.Turn[*v1beta1.CloneSet]
 
-// Setup adds both controllers to the manager. c writes, and reads from the cache. The scheme must know CloneSets.
+// Setup adds the controller of CloneSets, and the controller that finishes updates of their Pods, to the manager. The
+// controllers write with c, and c must read from the manager's cache. The scheme must contain the CloneSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -81,7 +83,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile does the next step towards a CloneSet's spec.
+// Reconcile takes the next step towards the state that a CloneSet's spec describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil {
@@ -109,13 +111,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
-// act carries out the decision until an object has changed.
+// act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), d.target).Blocked(o.lacks(pod, d.target))
 	}
 	remove := fanout.Task{Name: "delete Pods"}
-	// A refused update has taken a Pod out of service already, so the back-off of the Pod is longer.
+	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, o.pods.NotSelected) },
@@ -149,7 +151,7 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	o.refused = r.unborn.Refused(cs.UID)
 	if o.isOver() {
-		o.current = o.update // even if the status does not say so yet: no Pod goes back to the old revision from here
+		o.current = o.update // no Pod may return to the old revision any more, even if the status does not say so yet
 	}
 	o.former() // called before Pods are created concurrently
 	return o
@@ -176,29 +178,29 @@ func (r *Reconciler) worldOf(ctx context.Context, t *turn) world {
 	return w
 }
 
-// deleteClaimsOf deletes the claims of a Pod that the controller has deleted, whether claims are reused or not. Claims
-// that other Pods use are kept.
+// deleteClaimsOf deletes the claims of a Pod that the controller has deleted, even if the spec says that claims are
+// reused. Claims that other Pods use are kept.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Pod) error {
 	world := r.worldOf(ctx, t)
 	return t.DeleteClaims(ctx, world.claimsOf(t.Owner).Of(t.Claims, pod))
 }
 
-// create creates the missing Pods, each after its claims. Pods of the old revision are created first. If Pods of a
-// revision are refused, Pods of the other revision are still created.
+// create creates the claims of the missing Pods, and then the Pods. Pods of the old revision are created first. If the
+// API server refuses the Pods of a revision, Pods of the other revision are still created.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
 	r.Told.Limits(t.Owner, d.limits)
 	if d.enough && len(o.unborn) > 0 {
 		r.unborn.Forget(t.Owner.UID)
-		t.Pass.Wake(lookAgain) // the claims of Pods that are no longer wanted must be deleted
+		t.Pass.Wake(lookAgain) // the claims prepared for Pods that are no longer wanted must be deleted
 	}
 	oldErr := reason.Final(d.blocked.Err())
 	if oldErr != nil {
-		t.Pass.Wake(time.Minute) // no event announces the repair
+		t.Pass.Wake(time.Minute) // no event will announce that the revision was repaired
 	}
 	if len(d.createOld) > 0 {
 		template, err := o.history.Template(o.current)
 		if err != nil {
-			t.Pass.Wake(time.Minute) // no event announces the repair
+			t.Pass.Wake(time.Minute) // no event will announce that the revision was repaired
 			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
 		oldErr = errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: template, Revision: o.current.Name}, d.createOld))
@@ -206,7 +208,7 @@ func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *tod
 	return errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: &t.Owner.Spec.Template, Revision: o.update.Name}, d.create))
 }
 
-// createPods creates the Pods with the given names at a revision.
+// createPods creates Pods with the given names from the template of a revision.
 func (r *Reconciler) createPods(ctx context.Context, t *turn, o *observation, from executor.PodTemplates, names []string) error {
 	existing := pvc.SetOf(t.Claims)
 	from.Name, from.Unborn = func(i int) string { return names[i] }, &r.unborn

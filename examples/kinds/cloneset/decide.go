@@ -43,8 +43,8 @@ type observation struct {
 	formerClaims *pvc.Former // set by former
 }
 
-// world answers questions about objects that the CloneSet does not control. The answers do not change during a
-// decision.
+// world looks up objects that the CloneSet does not control. During a decision, the answers about an object do not
+// change.
 type world struct {
 	pod        func(name string) (*corev1.Pod, bool)
 	claim      func(name string) (*corev1.PersistentVolumeClaim, bool)
@@ -56,8 +56,8 @@ type world struct {
 	newID      func() string
 }
 
-// todo says what a pass must do. The pass carries out the fields in order, and stops after a step that has changed an
-// object.
+// todo says what a pass must do. The steps are carried out in the order of the fields, up to and including the first
+// step that changes an object.
 type todo struct {
 	handOver     []pvc.Transfer
 	deleteClaims []*corev1.PersistentVolumeClaim
@@ -65,15 +65,16 @@ type todo struct {
 	cancel       []*corev1.Pod
 	// createOld and create are the names of Pods to create at the current and at the update revision.
 	createOld, create []string
-	// blocked says why Pods of the current revision cannot be created.
+	// blocked contains the reasons why Pods of the current revision cannot be created.
 	blocked reason.List
 	podcontrol.Choice
 	// target is the revision to which Pods are updated.
 	target *appsv1.ControllerRevision
-	// limits are the reasons why Pods cannot be created. enough is true if no Pods are missing.
+	// limits contains the reasons why Pods cannot be created. enough is true if as many Pods exist as are wanted.
 	limits reason.List
 	enough bool
-	// waits are missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking claims.
+	// waits contains reasons that the rest of the status does not show: deleted Pods whose claims the next Pods will
+	// use, and Pods whose claims are missing.
 	waits   reason.List
 	restart *restart.Plan
 }
@@ -98,7 +99,7 @@ func decide(o *observation) *todo {
 		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
 		t.createOld = slices.DeleteFunc(t.createOld, func(name string) bool {
 			_, err := o.history.ClaimTemplatesAt(o.current, name, o.former())
-			if err != nil && t.blocked == nil { // the error is the same for all names
+			if err != nil && t.blocked == nil { // the error would be the same for all names
 				t.blocked.Add(revision.ClaimTemplateUnknown, err)
 			}
 			return err != nil
@@ -115,14 +116,15 @@ func decide(o *observation) *todo {
 		t.Settle, t.Update = updates.Settle, updates.Update
 		return t
 	}
-	// While updates are paused, Settle takes only Pods at their final revision. With OnDelete, Settle takes all Pods.
+	// While updates are paused, Settle contains only prepared Pods that are at their final revision already. With
+	// OnDelete, Settle contains all prepared Pods.
 	t.Settle = o.pods.Select(func(pod *podcontrol.Pod) bool {
 		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
 	})
 	return t
 }
 
-// spec returns the rollout's spec, with what depends on the revisions.
+// spec returns the rollout's spec, completed by the values that depend on the revisions.
 func (o *observation) spec() rollout.Spec {
 	spec := o.settings.rollout
 	spec.OneRevision = o.current == o.update
@@ -156,8 +158,8 @@ func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	}}
 }
 
-// decideClaims decides which claims are handed over, and which claims are deleted: of Pods that were released before
-// the claims could be handed to the Pods and, if claims are not reused, of lost Pods.
+// decideClaims decides which claims are handed over to other Pods, and which claims are deleted. Claims are deleted if
+// their Pod was released before the claims could be handed to it, or if their Pod is lost and claims are not reused.
 func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
 	if len(o.claims) == 0 {
 		return nil, nil
@@ -169,7 +171,7 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	return handOver[:min(len(handOver), kruise.PerPass)], remove[:min(len(remove), kruise.PerPass)]
 }
 
-// former finds the claim templates of revisions that another controller has written.
+// former returns a finder of claim templates for revisions that another controller has written.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
@@ -177,19 +179,19 @@ func (o *observation) former() *pvc.Former {
 	return o.formerClaims
 }
 
-// claimTemplatesOf returns the claim templates of a Pod's revision.
+// claimTemplatesOf returns the claim templates recorded in the revision of a Pod.
 func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolumeClaim {
 	return o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former())
 }
 
-// missingClaims returns the claims that a Pod uses and that do not exist.
+// missingClaims returns the claims that a Pod uses but that do not exist.
 func (o *observation) missingClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
 	return pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, func(name string) bool { _, exists := o.world.claim(name); return exists })
 }
 
-// lacks returns the claims of the update revision that a Pod has lacked since its creation, if missing claims recreate
-// Pods.
+// lacks returns the claims of the update revision that a Pod has lacked since its creation; none if missing claims do
+// not recreate Pods.
 func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) reason.List {
 	if !o.settings.claimsCount || target != o.update {
 		return nil
@@ -197,7 +199,7 @@ func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) 
 	return podcontrol.LackedClaims(pod, o.cs.Spec.VolumeClaimTemplates)
 }
 
-// claimLabels returns the labels of a Pod's claims in addition to the labels of their templates.
+// claimLabels returns the labels that a Pod's claims get in addition to the labels in the claim templates.
 func (o *observation) claimLabels(pod *corev1.Pod) map[string]string {
 	return labels.Merge(o.cs.Spec.Selector.MatchLabels, map[string]string{apps.LabelInstanceID: pod.Labels[apps.LabelInstanceID]})
 }
@@ -211,7 +213,8 @@ func (o *observation) names() sets.Set[string] {
 	return out
 }
 
-// newNames returns names for up to n new Pods, but no more than a pass creates.
+// newNames returns names for n new Pods, but at most as many names as one pass may create. awaited says which names
+// must not be used yet.
 func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
@@ -243,8 +246,8 @@ func (o *observation) freshNames() func() string {
 	}
 }
 
-// mayReturn reports whether a lost Pod may be recreated to use its claims again. A Pod listed in podsToDelete would be
-// deleted at once, so it may not.
+// mayReturn reports whether a lost Pod may be recreated under its old name, in order to use its claims again. A Pod
+// listed in podsToDelete may not, because the new Pod would be deleted at once.
 func (o *observation) mayReturn(pod string) bool {
 	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
 		return false
@@ -252,8 +255,8 @@ func (o *observation) mayReturn(pod string) bool {
 	return !o.isClaimed(pod)
 }
 
-// isClaimed reports whether a claim for a Pod with this name belongs to another owner, for example to an earlier Pod
-// with the name. Such a claim is deleted with its owner.
+// isClaimed reports whether a claim for a Pod with this name belongs to another owner, for example to a deleted Pod
+// that had the same name. Such a claim will be deleted with its owner.
 func (o *observation) isClaimed(pod string) bool {
 	templates := pvc.Union(o.cs.Spec.VolumeClaimTemplates, o.history.ClaimTemplatesOf(o.current.Name, pod, o.former()))
 	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// singleReads is the largest number of Pods that are read one by one. If there are more names, a list is used.
+	// singleReads is the largest number of Pods that are read one by one. More names are looked up in a list of all
+	// Pods that match the selector.
 	singleReads = 8
 	podsPerPage = 500
 )
 
-// podsNamed returns the metadata of the existing Pods with the names. If there are many names, Pods that the selector
-// does not match are left out.
+// podsNamed returns the metadata of the existing Pods with the given names. If there are more than singleReads names,
+// Pods that do not match the selector are left out.
 func podsNamed(ctx context.Context, reader client.Reader, namespace string, selector *metav1.LabelSelector, names sets.Set[string]) (map[string]metav1.Object, error) {
 	if names.Len() > singleReads {
 		return listNamed(ctx, reader, namespace, selector, names)
@@ -40,7 +41,7 @@ func podsNamed(ctx context.Context, reader client.Reader, namespace string, sele
 func listNamed(ctx context.Context, reader client.Reader, namespace string, selector *metav1.LabelSelector, names sets.Set[string]) (map[string]metav1.Object, error) {
 	matching, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil, nil //nolint:nilerr // an invalid selector is reported elsewhere, so its Pods are not read
+		return nil, nil //nolint:nilerr // an invalid selector is reported elsewhere, and no Pod matches
 	}
 	found := map[string]metav1.Object{}
 	pods := &metav1.PartialObjectMetadataList{}

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// settings are a CloneSet's spec with all defaults set, and with percentages and selectors resolved.
+// settings are the values of a CloneSet's spec, with all defaults set, and with percentages and selectors resolved.
 type settings struct {
 	selector labels.Selector
 	rollout  rollout.Spec
@@ -40,16 +40,15 @@ type settings struct {
 	preparingIsUpdated bool
 	claimsCount        bool // whether changed claim templates recreate Pods
 	minReady           time.Duration
-	progressDeadline   *time.Duration // nil for none
+	progressDeadline   *time.Duration // nil means no deadline
 	historyLimit       int
-	restart            *restart.Wish // nil for none
+	restart            *restart.Wish // nil means no deadline
 
-	// warnings are invalid values that OpenKruise accepts without an error. The controller interprets these values as
-	// OpenKruise does.
+	// warnings are invalid values that OpenKruise accepts. The controller interprets these values as OpenKruise does.
 	warnings reason.List
 }
 
-// rules returns what the CloneSet's spec says about its Pods.
+// rules returns the rules in the CloneSet's spec for updating its Pods.
 func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
 	ru := ptr.Deref(cs.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), cs.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
@@ -64,11 +63,11 @@ func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which the controller cannot
-// work: the settings must not be used then. Warnings are values that can be used, such as a negative minReadySeconds,
-// because objects taken over from OpenKruise must continue to work.
+// work; the settings must then not be used. Warnings are mistakes that the controller tolerates, such as a negative
+// minReadySeconds, because objects taken over from OpenKruise must continue to work.
 //
-// Lists of more than [apps.MaxTerms] entries are not checked, so that the time is limited. The order of the errors
-// depends only on the object, so that a condition with the errors does not change from pass to pass.
+// Lists of more than [apps.MaxTerms] entries are not checked, because the check would take too long. The order of the
+// errors depends only on the object, so that a condition with the errors does not change when nothing has changed.
 func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(cs.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -105,7 +104,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 	return s, read.Problems, read.Warnings
 }
 
-// restartRules are the rules of a rollout for a restart of containers.
+// restartRules returns the rules for a restart of containers, which are those of an update.
 func (s *settings) restartRules(pods *podcontrol.Set) restart.Rules {
 	return restart.Rules{
 		Replicas: s.rollout.Replicas, Partition: s.rollout.Partition, MaxUnavailable: s.rollout.MaxUnavailable, Paused: s.paused, Paths: s.rollout.Paths,
@@ -115,7 +114,8 @@ func (s *settings) restartRules(pods *podcontrol.Set) restart.Rules {
 
 func replicasOf(cs *v1beta1.CloneSet) int32 { return ptr.Deref(cs.Spec.Replicas, api.DefaultReplicas) }
 
-// progressDeadline returns the deadline by v1alpha1's rule: off, or longer than minReadySeconds. Nil means off.
+// progressDeadline returns the deadline by the rule of v1alpha1: either no deadline, or a deadline longer than
+// minReadySeconds. Nil means no deadline.
 func progressDeadline(read *judge.Reading, spec *v1beta1.CloneSetSpec) *time.Duration {
 	const path = "spec.progressDeadlineSeconds"
 	seconds := ptr.Deref(spec.ProgressDeadlineSeconds, math.MaxInt32)
@@ -129,7 +129,7 @@ func progressDeadline(read *judge.Reading, spec *v1beta1.CloneSetSpec) *time.Dur
 	return new(time.Duration(read.OrZero(path, seconds)) * time.Second)
 }
 
-// readStrategy parses the update strategy. With OnDelete no defaults are set, so every field may be missing.
+// readStrategy parses the update strategy. With OnDelete, defaulting sets no fields, so any field may be missing.
 func (s *settings) readStrategy(read *judge.Reading, strategy *v1beta1.CloneSetUpdateStrategy) {
 	const path = "spec.updateStrategy.type"
 	judge.OneOf(read, path, strategy.Type, v1beta1.RollingUpdate, v1beta1.OnDelete)
@@ -152,7 +152,7 @@ func (s *settings) readStrategy(read *judge.Reading, strategy *v1beta1.CloneSetU
 	if s.updates && !validation.IsNone(ru.MaxSurge) {
 		round = partition.Down
 	}
-	// With OnDelete there is a budget as well, for deletions requested by users.
+	// With OnDelete, the budget also limits deletions that users request.
 	unavailable := cmp.Or(ru.MaxUnavailable, new(intstr.FromString(api.DefaultMaxUnavailable)))
 	plan.MaxUnavailable = read.Count(plan.Paths.MaxUnavailable, unavailable, plan.Replicas, round)
 	surge := read.Count(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas, partition.Up)

@@ -17,11 +17,11 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// lookAgain is the wait before the next pass after somebody else has changed the CloneSet, or if no event will announce
-// a change.
+// lookAgain is the wait before the next pass if somebody else has changed the CloneSet, or if no event will announce a
+// change.
 const lookAgain = 100 * time.Millisecond
 
-// report writes status and history, and returns when to reconcile again.
+// report writes the status, deletes revisions beyond the history limit, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	status, wake := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
 	t.Pass.Wake(wake)
@@ -40,7 +40,7 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// nextStatus computes the status, and the time until a deadline changes the status: zero for never.
+// nextStatus returns the new status, and the time until a deadline changes the status; zero means never.
 func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
 	pods := o.pods.Totals()
 	status := v1beta1.CloneSetStatus{
@@ -59,9 +59,9 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status, setProgress(o, &status, now)
 }
 
-// setProgress maintains the Progressing condition. Unlike in OpenKruise, the deadline restarts with a new update
-// revision, and whenever a Pod becomes available at the update revision. Either event makes the condition True again
-// after an exceeded deadline.
+// setProgress updates the Progressing condition. Unlike in OpenKruise, the deadline restarts with a new update
+// revision, and whenever a Pod becomes available at the update revision. Either event also sets the condition to True
+// again after the deadline was exceeded.
 func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
 	deadline := o.settings.progressDeadline
 	if deadline == nil {
@@ -89,7 +89,8 @@ func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time
 	return wake
 }
 
-// deadlineWake sets the reason DeadlineExceeded after the deadline, and otherwise returns the remaining time.
+// deadlineWake sets the reason DeadlineExceeded if the deadline has passed, and otherwise returns the time until the
+// deadline.
 func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
 	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
 		return deadline + time.Second
@@ -103,8 +104,8 @@ func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed 
 	return 0
 }
 
-// dropNames removes from podsToDelete the names for which no active Pod exists. version is the CloneSet's version after
-// the status was written, so only somebody else's write leads to a conflict.
+// dropNames removes from podsToDelete the names for which no active Pod exists. version is the resourceVersion of the
+// CloneSet after the status was written, so only a write by somebody else leads to a conflict.
 func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, version string) (changed bool, err error) {
 	names := t.Owner.Spec.ScaleStrategy.PodsToDelete
 	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -117,7 +118,7 @@ func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, ver
 	return err == nil, err
 }
 
-// statusOf returns the status and pointers to its fields.
+// statusOf returns the status, and pointers to the observed generation and the conditions.
 func statusOf(cs *v1beta1.CloneSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
 	return cs.Status, &cs.Status.ObservedGeneration, &cs.Status.Conditions
 }

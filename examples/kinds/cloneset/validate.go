@@ -14,12 +14,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateOptions are inputs of validation besides the object.
+// validateOptions are inputs of the validation in addition to the object.
 type validateOptions struct {
-	// pods are the Pods in the object's namespace, by name. Only their metadata is used. If nil, a check is left out:
-	// names added to podsToDelete must be Pods of this CloneSet that are not being deleted.
+	// pods are the Pods in the object's namespace, by name. Only their metadata is used. If pods is nil, one check is
+	// skipped: each name added to podsToDelete must be a Pod of this CloneSet that is not being deleted.
 	pods map[string]metav1.Object
-	// inPlaceResources allows cpu and memory to be changed in place (gate InPlaceWorkloadVerticalScaling).
+	// inPlaceResources is true if cpu and memory may be changed in place (gate InPlaceWorkloadVerticalScaling).
 	inPlaceResources bool
 }
 
@@ -36,8 +36,8 @@ func validateCreate(obj *v1beta1.CloneSet, opts validateOptions) field.ErrorList
 	return append(errs, validatePodsToDelete(obj, nil, opts.pods)...)
 }
 
-// validateUpdate returns the errors in an update: by the rules for updates and by all rules for the spec. Errors in
-// spec that old has already, at the same path with the same value, are left out.
+// validateUpdate returns the errors in an update, by the rules for updates and by all rules for the spec. Errors in the
+// spec that old has too, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.CloneSet, opts validateOptions) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
@@ -56,10 +56,11 @@ func validateUpdate(obj, old *v1beta1.CloneSet, opts validateOptions) field.Erro
 	return errs
 }
 
-// validateV1alpha1 returns the errors that are lost in the conversion to v1beta1: the type must be an update policy of
-// v1alpha1 or unset. old is nil on creation. The type in old is accepted, so that a v1beta1 object of type OnDelete can
-// be edited through v1alpha1. If the type is v1beta1's, the API server has not converted the object: the object lacks
-// all fields unknown to v1alpha1, and storing it would lose these fields.
+// validateV1alpha1 returns the errors that would be lost in the conversion to v1beta1: the type must be unset, or an
+// update policy of v1alpha1. old is nil on creation. The type that old has is accepted, so that users can edit a
+// v1beta1 object of type OnDelete through v1alpha1. If the type exists only in v1beta1, the API server has not
+// converted the object. The object then lacks all fields that v1alpha1 does not have, and storing the object would lose
+// these fields.
 func validateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 	kind, path := obj.Spec.UpdateStrategy.Type, field.NewPath("spec", "updateStrategy", "type")
 	known := []v1alpha1.CloneSetUpdateStrategyType{v1alpha1.ReCreate, v1alpha1.InPlaceIfPossible, v1alpha1.InPlaceOnly}
@@ -76,8 +77,8 @@ func validateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, kind, known)}
 }
 
-// validatePodsToDelete checks the names of Pods. Names stored before are not checked again: their Pods may be being
-// deleted.
+// validatePodsToDelete checks the names of Pods in podsToDelete. Names that are stored already are not checked again,
+// because their Pods may be being deleted.
 func validatePodsToDelete(obj *v1beta1.CloneSet, stored []string,
 	pods map[string]metav1.Object,
 ) (errs field.ErrorList) {
@@ -100,7 +101,8 @@ func validatePodsToDelete(obj *v1beta1.CloneSet, stored []string,
 	return errs
 }
 
-// notDeletable returns why podsToDelete must not name the Pod, or "". A nil Pod means that the Pod does not exist.
+// notDeletable returns why podsToDelete must not name the Pod, or "" if podsToDelete may. A nil Pod means that the Pod
+// does not exist.
 func notDeletable(obj *v1beta1.CloneSet, pod metav1.Object) string {
 	if pod == nil {
 		return "must name an existing Pod"

@@ -28,16 +28,16 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "daemonset-controller"
 
-// directScheduler is the scheduler name of Pods that are bound to their Node when created.
+// directScheduler is the scheduler name of Pods that the controller itself binds to their Node.
 const directScheduler = "kubernetes.io/daemonset-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
-	// BindPods binds Pods to their Nodes when the Pods are created, without the scheduler.
+	// BindPods is true if the controller binds Pods to their Nodes when it creates the Pods, without the scheduler.
 	BindPods bool
 }
 
@@ -52,8 +52,8 @@ type Reconciler struct {
 // turn is a pass over a DaemonSet.
 type turn = executor.Turn[*v1beta1.DaemonSet]
 
-// Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
-// The scheme must know the DaemonSet types.
+// Setup adds the controller of DaemonSets, and the controller that finishes updates of their Pods, to the manager. The
+// controllers write with c, and c must read from the manager's cache. The scheme must contain the DaemonSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -63,9 +63,9 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
-	// In a cluster with many Nodes, the API server is busy with requests of the Nodes. With three concurrent requests
-	// in place of five, each Pod is out of service for little more than half of the time, and a whole rollout takes
-	// less than a tenth longer (measured with 1,000 Nodes).
+	// In a cluster with many Nodes, the API server is busy with requests of the Nodes. Measured with 1,000 Nodes: with
+	// three concurrent requests instead of five, each Pod is out of service for little more than half the time, and a
+	// whole rollout takes less than a tenth longer.
 	options.Calls = cmp.Or(options.Calls, 3)
 	options.Options = options.Complete()
 	r := &Reconciler{options: options}
@@ -83,13 +83,13 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// watch adds event sources other than a DaemonSet's Pods: Nodes, and Pods to adopt.
+// watch adds event sources besides a DaemonSet's own Pods: Nodes, and Pods that could be adopted.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.Of(set).selects(pod) })(b)
 	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.Of(set).claim(node) })(b)
 }
 
-// Reconcile does the next step towards a DaemonSet's spec.
+// Reconcile takes the next step towards the state that a DaemonSet's spec describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil {
@@ -128,9 +128,9 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	return o
 }
 
-// act carries out the decision until an object has changed.
+// act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
-	// A refused update has taken a Pod out of service already, so the back-off of the Pod is longer.
+	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &d.burst}
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, d.release) },
@@ -184,7 +184,7 @@ func (r *Reconciler) create(ctx context.Context, t *turn, d *todo) error {
 	return err
 }
 
-// prepare pins a new Pod to its Node.
+// prepare restricts a new Pod to its Node.
 func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node string) {
 	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
 		pod.Labels[apps.LabelTemplateGeneration] = generation

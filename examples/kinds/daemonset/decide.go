@@ -33,34 +33,36 @@ type observation struct {
 	perNode  *podcontrol.PerNode
 	orphans  []*corev1.Pod
 	history  *revision.History
-	// frozen is the number of Pods that count as updated only because of their generation label.
+	// frozen is the number of Pods that count as updated only because of the label with their template generation.
 	frozen int
-	// twins are other revisions with the newest template. Pods of a twin need no update.
+	// twins are revisions besides the newest revision that have the same template as the newest revision. Pods at a
+	// twin need no update.
 	twins []*appsv1.ControllerRevision
 	// restarts is what the pass knows about the requested restart.
 	restarts *restart.View
 }
 
-// todo says what a pass must do. The pass carries out the fields in order, and stops after a step that has changed an
-// object.
+// todo says what a pass must do. The steps are carried out in the order of the fields, up to and including the first
+// step that changes an object.
 type todo struct {
 	release, adopt []*corev1.Pod
-	// relabel are Pods of a twin, that is a revision with the same template as the newest. keepTwins says that other
-	// Pods still name a twin: the recorded state of an update in progress names its revision.
+	// relabel are Pods at a twin: a revision besides the newest with the same template. Such a Pod only needs the label
+	// of the newest revision. keepTwins is true if further Pods still need a twin, because the recorded state of their
+	// update in progress names the twin.
 	relabel   []*corev1.Pod
 	keepTwins bool
 	step      pernode.Step
 	remove    []*corev1.Pod
 	update    []*corev1.Pod
-	// burst is the largest number of Pods created, deleted or updated in a pass.
+	// burst is the largest number of Pods that one pass may create, delete or update.
 	burst int
-	// odd are valid parts of the spec that probably have an unintended effect; held are the hooks and budgets that Pods
-	// wait for.
+	// odd are valid values of the spec that probably have an unintended effect; held are the hooks and budgets for
+	// which Pods wait.
 	odd, held reason.List
 	restart   *restart.Plan
 }
 
-// decide plans a whole pass from its argument alone. The error names what is invalid in the spec.
+// decide plans a whole pass from its argument alone. The error says what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{release: o.pods.NotSelected}
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
@@ -95,8 +97,8 @@ func decide(o *observation) (*todo, error) {
 	return t, nil
 }
 
-// restartRules are the rules of a rollout for a restart. Excluded Nodes keep their containers, and a fitting Node
-// without a Pod counts as unavailable.
+// restartRules returns the rules for a restart, which are those of an update. Pods on excluded Nodes are not restarted,
+// and a fitting Node without a Pod counts as unavailable.
 func (o *observation) restartRules(spec pernode.Spec) restart.Rules {
 	bare, excluded := sets.New[string](), sets.New[string]()
 	for _, node := range o.nodes {
@@ -126,20 +128,21 @@ func isAtTwin(pod *corev1.Pod, twins []*appsv1.ControllerRevision) bool {
 	})
 }
 
-// claim says how a DaemonSet uses a Node.
+// claim says how a DaemonSet uses a Node: whether a new Pod may run there, whether a running Pod may stay, and whether
+// updates exclude the Node.
 type claim struct{ Run, Continue, Excluded bool }
 
-// fit decides which Nodes a DaemonSet uses and which Pods belong to it. With the zero value, no Node is used and no Pod
-// belongs.
+// fit decides which Nodes a DaemonSet uses, and which Pods belong to the DaemonSet. The zero value uses no Nodes and no
+// Pods.
 type fit struct {
 	selector     labels.Selector
 	requirements *nodefit.Requirements
-	updated      labels.Selector // nil selects all
-	// oddities are parts of the template that no Node can meet.
+	updated      labels.Selector // nil selects all Nodes for updates
+	// oddities are requirements of the template that no Node can meet.
 	oddities reason.List
 }
 
-// newFit compiles the requirements of a valid DaemonSet.
+// newFit compiles the requirements that the Pod template of a valid DaemonSet sets for Nodes.
 func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	spec, f := &set.Spec.Template.Spec, &fit{selector: selector}
 	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
@@ -153,7 +156,7 @@ func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	return f
 }
 
-// fitOf returns the fit of a DaemonSet. An invalid DaemonSet uses no Nodes and no Pods.
+// fitOf returns the fit of a DaemonSet. An invalid DaemonSet gets the zero value.
 func fitOf(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) *fit {
 	s, problems, _ := resolve(set, gates)
 	if problems != nil {
@@ -176,7 +179,7 @@ func (f *fit) claim(node *corev1.Node) claim {
 	return c
 }
 
-// describe describes the Pods by their Nodes. If the DaemonSet has a template generation, Pods with this generation
+// describe assigns the Pods to their Nodes. If the DaemonSet has a template generation, Pods with the same generation
 // count as updated.
 func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	perNode, generation := o.pods.PerNode(options), o.set.Annotations[apps.AnnotationTemplateGeneration]
@@ -197,8 +200,8 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 	return perNode
 }
 
-// explainSurge explains an update that waits because new Pods cannot run beside old Pods: a higher limit would not
-// help.
+// explainSurge completes the explanation of an update that waits because a new Pod cannot run beside the old Pod: a
+// higher limit would not help.
 func explainSurge(limits reason.List, crowding *crowding) reason.List {
 	for i := range limits {
 		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {
@@ -209,7 +212,7 @@ func explainSurge(limits reason.List, crowding *crowding) reason.List {
 	return limits
 }
 
-// oddities returns reasons why the controller cannot do its work although the values are valid.
+// oddities returns reasons why the controller cannot do its work even though all values are valid.
 func (o *observation) oddities(burst int) (odd reason.List) {
 	if burst == 0 {
 		odd = append(odd, reason.Reason{

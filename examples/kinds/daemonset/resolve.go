@@ -28,17 +28,16 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// settings are a DaemonSet's spec with all defaults set and selectors resolved.
+// settings are the values of a DaemonSet's spec, with all defaults set and with selectors resolved.
 type settings struct {
 	selector     labels.Selector
 	minReady     time.Duration
 	historyLimit int
-	// rollout lacks the numbers that depend on the number of Nodes: see count.
+	// The numbers in rollout that depend on the number of Nodes are not set; count sets them.
 	rollout pernode.Spec
-	restart *restart.Wish // nil for none
+	restart *restart.Wish // nil means that no restart is requested
 
-	// warnings are invalid values that OpenKruise accepts without an error. The controller interprets these values as
-	// OpenKruise does.
+	// warnings are invalid values that OpenKruise accepts. The controller interprets these values as OpenKruise does.
 	warnings reason.List
 }
 
@@ -51,8 +50,8 @@ func rollingOf(set *v1beta1.DaemonSet) v1beta1.RollingUpdateDaemonSet {
 	return ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 }
 
-// rules returns what the DaemonSet's spec says about its Pods. A DaemonSet has only the hook preDelete, and no grace
-// period.
+// rules returns the rules in the DaemonSet's spec for updating its Pods. The only hook of a DaemonSet is preDelete, and
+// there is no grace period.
 func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	var hooks *pub.Lifecycle
 	if set.Spec.Lifecycle != nil {
@@ -61,16 +60,17 @@ func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	return kruise.Rules(string(rollingOf(set).RollingUpdateType), hooks, nil)
 }
 
-// beyondNodes is more Nodes than any cluster has: a percentage that is too large for beyondNodes is refused, so no
-// accepted percentage can become too large later.
+// beyondNodes is a number of Nodes that no cluster exceeds: a percentage whose result for beyondNodes is too large is
+// refused, so that an accepted percentage cannot become too large later.
 const beyondNodes = 100_000
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
-// work: the settings are then unusable. Warnings are values that can be used, such as two budgets or none, because
-// objects taken over from OpenKruise must continue to work. If the type is OnDelete, rollingUpdate is ignored.
+// work; the settings must then not be used. Warnings are mistakes that the controller tolerates, because objects taken
+// over from OpenKruise must continue to work. An example is a strategy with both or neither of maxUnavailable and
+// maxSurge. If the type is OnDelete, rollingUpdate is ignored.
 //
-// Selectors of more than [apps.MaxTerms] terms are not checked, so that the time is limited. The order of the errors
-// depends only on the object, so that a condition with the errors does not change from pass to pass.
+// Selectors of more than [apps.MaxTerms] terms are not checked, because the check would take too long. The order of the
+// errors depends only on the object, so that a condition with the errors does not change when nothing has changed.
 func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -103,8 +103,8 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 	return s, read.Problems, read.Warnings
 }
 
-// judgeLifecycle warns of hooks that have no effect: an in-place update does not wait for a hook, and a new Pod counts
-// at once.
+// judgeLifecycle warns of hooks that have no effect: updates in place do not wait for a hook, and new Pods count as
+// available without a hook.
 func judgeLifecycle(read *judge.Reading, hooks pub.Lifecycle) {
 	path := field.NewPath("spec", "lifecycle")
 	if hooks.InPlaceUpdate != nil {
@@ -151,8 +151,8 @@ func judgeStrategy(read *judge.Reading, strategy *v1beta1.DaemonSetUpdateStrateg
 	}
 }
 
-// judgeCount returns an error for values that are neither integers nor percentages, and warns of percentages with
-// decimals, which OpenKruise cannot parse, or above most.
+// judgeCount returns an error for values that are neither integers nor percentages. A warning is given for percentages
+// above most, and for percentages with decimals, because OpenKruise cannot parse decimals.
 func judgeCount(read *judge.Reading, path string, value *intstr.IntOrString, most int) (fits bool) {
 	const wanted = `use an integer of at least 0, or a whole percentage such as "30%"`
 	at := field.NewPath(path)
@@ -173,8 +173,8 @@ func judgeCount(read *judge.Reading, path string, value *intstr.IntOrString, mos
 	return true
 }
 
-// count resolves percentages of the number of fitting Nodes. A percentage of a burst gives at least one Pod: otherwise
-// a pass would never do anything.
+// count converts the percentages in the spec to numbers of fitting Nodes. A percentage for the burst gives at least one
+// Pod, because with a burst of zero nothing would ever be done.
 func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec pernode.Spec, burst int, problems reason.List) {
 	read, ru := &judge.Reading{}, rollingOf(set)
 	number := func(path string, value *intstr.IntOrString, round partition.Rounding) int {

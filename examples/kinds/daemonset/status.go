@@ -13,19 +13,19 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// report writes status and history, and returns when to reconcile again.
+// report writes the status, deletes revisions beyond the history limit, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	t.Pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
 	var truncateErr error
-	if len(o.twins) == 0 { // twins would count towards the history limit
+	if len(o.twins) == 0 { // the history limit must not count twins
 		truncateErr = r.TruncateHistory(ctx, t, o.settings.historyLimit)
 	}
 	_, err := t.WriteStatus(ctx, status)
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports why a pass has not begun.
+// stop reports why a DaemonSet cannot be reconciled.
 func (r *Reconciler) stop(ctx context.Context, t *turn, condition string, err error) (ctrl.Result, error) {
 	event := apps.EventFailedUpdate
 	if selector := t.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -34,7 +34,7 @@ func (r *Reconciler) stop(ctx context.Context, t *turn, condition string, err er
 	return r.Stop(ctx, t, condition, event, err)
 }
 
-// nextStatus computes the status.
+// nextStatus returns the new status.
 func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) v1beta1.DaemonSetStatus {
 	n := t.step.Totals
 	status := v1beta1.DaemonSetStatus{
@@ -53,7 +53,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status
 }
 
-// statusOf returns the status and pointers to its fields.
+// statusOf returns the status, and pointers to the observed generation and the conditions.
 func statusOf(set *v1beta1.DaemonSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
 	return set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }

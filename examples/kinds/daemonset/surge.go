@@ -11,17 +11,17 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// crowding is the reason why, in an update with maxSurge, the new Pod cannot run beside the old Pod on the same Node.
-// The update then never completes on such a Node.
+// crowding is the reason why the new Pod of an update with maxSurge cannot run beside the old Pod on the same Node. On
+// such a Node the update never completes.
 type crowding struct {
-	// Path and Value are the field of the template that prevents this, and its value.
+	// Path and Value are the field of the template that prevents both Pods on a Node, and the value of the field.
 	Path, Value string
-	// Certain is true if the scheduler does not bind both Pods to the Node. Otherwise the Pods share their Node's
-	// network, and it depends on the ports on which they listen.
+	// Certain is true if the scheduler refuses to bind both Pods to the Node. Otherwise the Pods use the network of
+	// their Node, and the ports on which they listen decide.
 	Certain bool
 }
 
-// crowdingRemedy is the remedy for a crowding.
+// crowdingRemedy is the remedy that reasons about crowding give.
 const crowdingRemedy = "set maxSurge to 0 and maxUnavailable to 1 or more, so that the old Pod goes first, or take the host port out of the template"
 
 func (c *crowding) String() string {
@@ -32,7 +32,7 @@ func (c *crowding) String() string {
 }
 
 // crowdingOf returns the first field of the template that may prevent two Pods on the same Node in an update with
-// maxSurge, or nil. The object need not have defaults.
+// maxSurge, or nil. The defaults of the object need not be set.
 func crowdingOf(obj *v1beta1.DaemonSet) *crowding {
 	strategy := &obj.Spec.UpdateStrategy
 	rolling := strategy.RollingUpdate

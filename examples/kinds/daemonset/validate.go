@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the largest length of a name, in characters: with a dash and a hash of up to 10 characters, the name is
-// the name of a revision. Pods have only the hash in a label.
+// maxName is the largest length of a name, in characters. A dash and a hash of up to 10 characters are added for the
+// name of a revision. The label of a Pod contains only the hash.
 const maxName = utilvalidation.DNS1123SubdomainMaxLength - 1 - 10
 
 // validateSpec returns all errors in a spec.
@@ -27,7 +27,7 @@ func validateCreate(obj *v1beta1.DaemonSet) field.ErrorList {
 }
 
 // validateUpdate returns the errors in an update: a changed selector, and all errors of [validateCreate] except about
-// the name. Errors in spec that old has already, at the same path with the same value, are left out.
+// the name. Errors in the spec that old has too, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
@@ -38,8 +38,8 @@ func validateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	return errs
 }
 
-// validateV1alpha1 returns the errors that are lost in the conversion to v1beta1: the type Surging becomes Standard
-// with a maxUnavailable of 0. old is nil on creation. Errors that old has already are accepted.
+// validateV1alpha1 returns the errors that would be lost in the conversion to v1beta1: the type Surging becomes the
+// type Standard with a maxUnavailable of 0. old is nil on creation. Errors that old has too are accepted.
 func validateV1alpha1(obj, old *v1alpha1.DaemonSet) field.ErrorList {
 	errs := surging(obj)
 	if old != nil {

@@ -26,7 +26,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates SidecarSets. The API server validates the containers and volumes, as a Pod template.
+// endpoint defaults and validates SidecarSets. The API server validates the containers and volumes as parts of a Pod
+// template.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1alpha1.SidecarSet] {
 	judge := admission.NewTemplateJudge(options, "the containers and volumes were")
 	look := sidecarSetLookups{
@@ -40,7 +41,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1
 		Undecodable: func(obj *v1beta1.SidecarSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default: func(obj, _ *v1beta1.SidecarSet) {
 			if err := api.Default(obj); err != nil {
-				panic(err) // decoded values can always be encoded; a panic would lead to a response with status 500
+				panic(err) // decoded values can always be encoded; a panic gives a response with status 500
 			}
 		},
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.SidecarSet) (field.ErrorList, error) {
@@ -121,7 +122,7 @@ func sidecarSetTemplate(obj *v1beta1.SidecarSet) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: template}
 }
 
-// sidecarSetLookups reads the objects that a SidecarSet is validated against.
+// sidecarSetLookups reads the objects that the validation of a SidecarSet needs.
 type sidecarSetLookups struct {
 	reader    client.Reader
 	namespace string
@@ -164,7 +165,7 @@ func (l *sidecarSetLookups) others(ctx context.Context) ([]*v1beta1.SidecarSet, 
 	return out, nil
 }
 
-// rules reads the rules for annotations, if the annotation patches have changed.
+// rules reads the rules for annotations if obj adds or changes annotation patches.
 func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.SidecarSet) (*annotationRules, error) {
 	patches := obj.Spec.PatchPodMetadata
 	if l.reader == nil || l.namespace == "" || len(patches) == 0 ||
@@ -183,7 +184,7 @@ func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.Side
 	return rules, nil
 }
 
-// revision returns an error if a newly pinned revision does not exist.
+// revision returns an error if the write pins a revision that does not exist.
 func (l *sidecarSetLookups) revision(ctx context.Context, obj, stored *v1beta1.SidecarSet) (field.ErrorList, error) {
 	wanted := obj.Spec.InjectionStrategy.Revision
 	if l.reader == nil || l.namespace == "" || wanted == nil ||

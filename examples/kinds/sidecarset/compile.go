@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Compile returns the set of sidecars of a SidecarSet, or the reason why the SidecarSet is invalid. revision is the
-// name of the revision that Pods record. pinned returns the revision that new Pods must get. If pinned is nil, for
-// running Pods, pins are ignored.
+// Compile returns the set of sidecars that a SidecarSet describes, or the reason why the SidecarSet is invalid.
+// revision is the name of the revision that is recorded in Pods. pinned looks up the revision whose sidecars new Pods
+// must get. For running Pods pinned is nil, and pinned revisions are ignored.
 func Compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
 		return nil, problems
@@ -54,12 +54,13 @@ func specOf(set *v1beta1.SidecarSet, revision string) (sidecarcontrol.Spec, erro
 	if spec.Hash != "" && spec.HashWithoutImages != "" {
 		return spec, nil
 	}
-	var err error // the SidecarSet was stored without admission
+	var err error // the SidecarSet was stored while no admission checked objects
 	spec.Hash, spec.HashWithoutImages, err = api.Hashes(s.Containers, s.InitContainers)
 	return spec, err
 }
 
-// pinOf decides which new Pods get an older revision. If the revision does not exist, injection refuses such Pods.
+// pinOf returns which new Pods get the sidecars of an older revision. If the revision does not exist, injection refuses
+// such Pods.
 func pinOf(set *v1beta1.SidecarSet, revision *appsv1.ControllerRevision) (*sidecarcontrol.Pin, error) {
 	pin := &sidecarcontrol.Pin{Share: 1}
 	update := &set.Spec.UpdateStrategy

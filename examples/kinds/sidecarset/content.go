@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// content is the part of a SidecarSet that a revision records. Fields that are not set are null, as OpenKruise writes
-// them.
+// content is the part of a SidecarSet that is recorded in a revision. Fields that are not set are null, as OpenKruise
+// writes them.
 type content struct {
 	Volumes          []corev1.Volume                  `json:"volumes"`
 	Containers       []pub.SidecarContainer           `json:"containers"`
@@ -28,7 +28,7 @@ type content struct {
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata"`
 }
 
-// contentOf returns the present content of a SidecarSet.
+// contentOf returns the content of a SidecarSet's present spec.
 func contentOf(set *v1beta1.SidecarSet) content {
 	s := &set.Spec
 	return content{s.Volumes, s.Containers, s.InitContainers, s.ImagePullSecrets, s.PatchPodMetadata}
@@ -60,7 +60,7 @@ func decodeContent(rev *appsv1.ControllerRevision) (content, error) {
 	return data.Spec, nil
 }
 
-// restored returns the SidecarSet with the sidecars of a revision.
+// restored returns the SidecarSet with the sidecars recorded in a revision.
 func restored(set *v1beta1.SidecarSet, rev *appsv1.ControllerRevision) (*v1beta1.SidecarSet, error) {
 	c, err := decodeContent(rev)
 	if err != nil {
@@ -79,7 +79,8 @@ func restored(set *v1beta1.SidecarSet, rev *appsv1.ControllerRevision) (*v1beta1
 	return out, nil
 }
 
-// revisionName returns the name of the present revision. The controller may not have created the revision yet.
+// revisionName returns the name of the revision of the SidecarSet's present sidecars. The controller may not have
+// created the revision yet.
 func revisionName(set *v1beta1.SidecarSet) string {
 	if set.Status.ObservedGeneration == set.Generation && set.Status.LatestRevision != "" {
 		return set.Status.LatestRevision
@@ -91,7 +92,7 @@ func revisionName(set *v1beta1.SidecarSet) string {
 	return revision.Name(set.Name, revision.Hash(data, cmp.Or(set.Status.CollisionCount, new(int32))))
 }
 
-// find returns the revision that an injection strategy names, or nil if there is none.
+// find returns the revision that an injection strategy names, or nil if the revision does not exist.
 func find(revisions []*appsv1.ControllerRevision, pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
 	for _, rev := range slices.Backward(revision.Sort(revisions)) {
 		switch {
@@ -106,7 +107,7 @@ func find(revisions []*appsv1.ControllerRevision, pin *pub.SidecarSetInjectRevis
 	return nil
 }
 
-// IsIn reports whether a revision has this content. data is the result of Encode.
+// IsIn reports whether a revision records this content. data is the result of Encode for the content.
 func (c content) IsIn(rev *appsv1.ControllerRevision, data []byte) bool {
 	if bytes.Equal(rev.Data.Raw, data) {
 		return true

@@ -29,12 +29,12 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "sidecarset-controller"
 
 const defaultHistory = api.DefaultRevisionHistoryLimit
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles SidecarSets.
@@ -46,16 +46,16 @@ type Reconciler struct {
 	namespaces *ownercache.Index[*corev1.Namespace]
 	events     record.EventRecorder
 	options    Options
-	namespace  string // namespace of the revisions
+	namespace  string // namespace in which the revisions are stored
 
 	told *ownercache.Memory[told]
 }
 
-// view is a SidecarSet with the Pods that have its sidecars, as the cache shows them.
+// view is a SidecarSet with the Pods into which its sidecars were injected, as the cache shows them.
 type view = ownercache.View[*v1beta1.SidecarSet]
 
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
-// scheme must know the SidecarSet types.
+// scheme must contain the SidecarSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -90,10 +90,10 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile does the next step for the Pods of a SidecarSet.
+// Reconcile takes the next step towards the newest sidecars in the Pods of a SidecarSet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // injected sidecars stay in their Pods
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected sidecars stay in their Pods after the deletion
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}
-	var namespace *corev1.Namespace // the last Pod's namespace: most Pods share a few namespaces
+	var namespace *corev1.Namespace // the namespace of the last Pod, because most Pods share a few namespaces
 	work, err := r.Work(ctx, v, pass, set, upgrader.Plan{Rollout: s.rollout, Selects: func(pod *corev1.Pod) bool {
 		if namespace == nil || namespace.Name != pod.Namespace {
 			namespace, _ = r.namespaces.Get("", pod.Namespace)
@@ -146,7 +146,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *
 	return pass.Result(workErr, truncateErr, err)
 }
 
-// refuse reports by an event that a SidecarSet is invalid, and does not change its Pods.
+// refuse sends an event that says why a SidecarSet is invalid. The Pods are not changed.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := *v.Owner.Status.DeepCopy()
 	if status.ObservedGeneration != v.Owner.Generation {
@@ -158,7 +158,8 @@ func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err
 	return pass.Result(reason.Final(err), statusErr)
 }
 
-// watchNamespaces enqueues SidecarSets with a namespace selector when the labels of a namespace change.
+// watchNamespaces adds an event source: when the labels of a namespace change, SidecarSets with a namespace selector
+// are enqueued.
 func (r *Reconciler) watchNamespaces(b *builder.Builder) *builder.Builder {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return b.Watches(&corev1.Namespace{}, handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// inject adds the newest sidecars of a SidecarSet to a Pod, for measurements without the webhook.
+// inject adds the newest sidecars of a SidecarSet to a Pod as the webhook would, for measurements.
 func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	control, err := kruise.SidecarControl(nil)
 	if err != nil {
@@ -34,9 +34,9 @@ func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	return err
 }
 
-// newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace of the revisions.
-// Revisions in other namespaces are ignored. The step runs on every replica, and reads from the manager's cache. Call
-// newInjection before the manager starts, and only if the CRD of SidecarSets is installed.
+// newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace in which revisions
+// are stored. Revisions in other namespaces are ignored. The step runs on every replica of the manager, and reads from
+// the manager's cache. Call newInjection before the manager starts, and only if the CRD of SidecarSets is installed.
 func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Mutator, error) {
 	if namespace == "" {
 		return podwebhook.Mutator{}, errors.New("injection needs the namespace of the revisions")
@@ -73,7 +73,7 @@ func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string,
 		if !ok || rev.Labels[apps.LabelSidecarSetName] == "" {
 			return
 		}
-		// If a pinned revision is created or deleted, new Pods get other sidecars.
+		// The creation or deletion of a pinned revision changes the sidecars that new Pods get.
 		if set, ok := owners.Get("", rev.Labels[apps.LabelSidecarSetName]); ok && set.Spec.InjectionStrategy.Revision != nil {
 			sets.Update(set)
 		}

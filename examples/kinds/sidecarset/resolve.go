@@ -26,20 +26,20 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// settings are an update strategy with compiled selectors.
+// settings are the values of an update strategy, with compiled selectors.
 type settings struct {
 	update   *pub.SidecarSetUpdateStrategy
 	selector labels.Selector
 	order    podorder.Update
-	// rollout is nil if no new upgrade may be begun.
+	// rollout returns the rules for choosing the Pods to upgrade; nil if no new upgrade may be started.
 	rollout func([]sidecarcontrol.Standing) sidecarcontrol.Rollout
 }
 
 const strategyPath = "spec.updateStrategy"
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
-// work: then running Pods are not changed. Warnings are values that can be used, but are probably a mistake. at returns
-// the paths of list elements.
+// work; running Pods are then not changed. Warnings are values that the controller can use, but that are probably a
+// mistake. at returns the path of a list element.
 func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -69,7 +69,7 @@ func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warni
 	return s, read.Problems, read.Warnings
 }
 
-// readSelector compiles a selector. A selector that is empty, or has too many terms, is only a warning.
+// readSelector compiles a selector. A selector that is empty or has too many terms leads only to a warning.
 func readSelector(read *judge.Reading, selector *metav1.LabelSelector, path *field.Path) labels.Selector {
 	errs := validation.Selects(selector, path)
 	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(errs) > 0 {
@@ -80,8 +80,8 @@ func readSelector(read *judge.Reading, selector *metav1.LabelSelector, path *fie
 	return read.Selector(path.String(), selector)
 }
 
-// readStrategy also validates fields that NotUpdate does not use, because they determine the revision of new Pods. With
-// NotUpdate, fields may be set that otherwise exclude each other.
+// readStrategy validates even the fields that NotUpdate does not use, because these fields determine the revision of
+// new Pods. With NotUpdate, fields that otherwise exclude each other may be set together.
 func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *settings {
 	s, path := &settings{update: update, selector: labels.Everything()}, field.NewPath(strategyPath)
 	oneOf(read, path.Child("type"), update.Type, pub.SidecarSetNotUpdate, pub.SidecarSetRollingUpdate)
@@ -101,7 +101,8 @@ func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *se
 	return s
 }
 
-// readCount validates an integer or percentage. OpenKruise cannot parse percentages with decimals.
+// readCount validates an integer or a percentage. A percentage with decimals leads to a warning, because OpenKruise
+// cannot parse it.
 func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString) {
 	before := len(read.Problems)
 	// A value that is invalid for one Pod is invalid for any number of Pods.
@@ -118,8 +119,8 @@ func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
 	return strings.Join(slices.Sorted(maps.Keys(patch.Annotations)), ",")
 }
 
-// roomForPatches is the largest size of all annotations of a set, in bytes: half of the API server's limit for a Pod,
-// because Pods have annotations of their own.
+// roomForPatches is the largest total size, in bytes, of the annotations that a SidecarSet adds: half of the API
+// server's limit for a Pod, because Pods have further annotations.
 const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2
 
 func readPatches(read *judge.Reading, patches []pub.SidecarSetPatchPodMetadata, path *field.Path, at indexing) {
@@ -159,7 +160,7 @@ func (s *settings) maxUnavailable() *intstr.IntOrString {
 	return cmp.Or(s.update.MaxUnavailable, new(intstr.FromInt32(api.DefaultMaxUnavailable)))
 }
 
-// of returns the rollout for the given Pods.
+// of returns the rollout's rules for the given Pods.
 func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	read := &judge.Reading{} // resolve has already reported invalid values
 	order := s.order
@@ -174,8 +175,8 @@ func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	}
 }
 
-// anyValue replaces each term with the value * by one term for each value that the label has among the Pods, and
-// reports whether there is such a term.
+// anyValue expands each term with the value "*": the term is replaced by one term for each value that its label has
+// among the Pods. found is true if there is such a term.
 func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pub.ScatterTerm, found bool) {
 	add := func(term pub.ScatterTerm) {
 		if !slices.Contains(out, term) {
@@ -183,7 +184,7 @@ func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pu
 		}
 	}
 	for _, term := range terms {
-		if term.Value != "*" { // no label can have the literal value *
+		if term.Value != "*" { // "*" is not a valid value of a label
 			add(term)
 			continue
 		}

@@ -30,8 +30,8 @@ func eachSidecar(spec *v1beta1.SidecarSetSpec, visit func(list string, i int, c 
 	}
 }
 
-// injectedNames returns the names that a sidecar's containers occupy in a Pod. A hot sidecar also occupies its own
-// name, because annotations use this name.
+// injectedNames returns the names that the containers of a sidecar occupy in a Pod. A sidecar for hot upgrades also
+// occupies its own name, because annotations use the name.
 func injectedNames(c *pub.SidecarContainer) []string {
 	if c.UpgradeStrategy.UpgradeType == pub.SidecarHotUpgrade {
 		return []string{c.Name, c.Name + "-1", c.Name + "-2"}
@@ -44,7 +44,7 @@ func readContainers(read *judge.Reading, spec *v1beta1.SidecarSetSpec, at indexi
 	if len(spec.InitContainers)+len(spec.Containers) == 0 {
 		read.Warn(field.Required(path.Child("containers"), "needs at least one container, here or in initContainers"))
 	}
-	owner := map[string]string{} // path by container name
+	owner := map[string]string{} // path of the container with the name
 	eachSidecar(spec, func(list string, i int, c *pub.SidecarContainer) {
 		where := at(path.Child(list), i, c.Name)
 		for _, name := range injectedNames(c) {
@@ -66,7 +66,7 @@ func readSidecar(read *judge.Reading, c *pub.SidecarContainer, init bool, path *
 		oneOf(read, path.Child("shareVolumeDevicePolicy", "type"), devices.Type, pub.ShareVolumePolicyEnabled,
 			pub.ShareVolumePolicyDisabled)
 	}
-	// The API server accepts such an image in a Pod template, but not in a Pod.
+	// The API server accepts an image with surrounding space in a Pod template, but not in a Pod.
 	trimmed(read, path.Child("image"), c.Image)
 	if !init {
 		readLaunchOrder(read, c, path.Child("env"))
@@ -82,7 +82,7 @@ func readSidecar(read *judge.Reading, c *pub.SidecarContainer, init bool, path *
 	}
 }
 
-// oneOf warns of an unknown value, which counts as the default.
+// oneOf warns of an unknown value, in place of which the default is used.
 func oneOf[T ~string](read *judge.Reading, path *field.Path, value T, allowed ...T) {
 	if !slices.Contains(allowed, value) {
 		read.Warn(field.NotSupported(path, value, allowed))
@@ -95,7 +95,7 @@ func trimmed(read *judge.Reading, path *field.Path, image string) {
 	}
 }
 
-// readLaunchOrder reports values that the admission of Pods refuses, because every matching Pod would be refused.
+// readLaunchOrder reports values for which the admission of Pods would refuse every matching Pod.
 func readLaunchOrder(read *judge.Reading, c *pub.SidecarContainer, path *field.Path) {
 	for i := range c.Env {
 		env, at := &c.Env[i], path.Index(i)
@@ -141,7 +141,7 @@ func readUpgrade(read *judge.Reading, c *pub.SidecarContainer, init bool, path *
 	}
 }
 
-// sourceField matches the valid sources of a container's name.
+// sourceField matches the valid field paths from which a container's name can be read.
 const sourceField = `^metadata\.(labels|annotations)\['([^']+)'\]$`
 
 func readFieldRef(read *judge.Reading, ref *corev1.ObjectFieldSelector, path *field.Path) {
@@ -152,7 +152,7 @@ func readFieldRef(read *judge.Reading, ref *corev1.ObjectFieldSelector, path *fi
 		err := field.Invalid(at, ref.FieldPath, "must be metadata.labels['key'] or metadata.annotations['key']")
 		if text != "" && !source.MatchString(text) {
 			read.Refuse(err)
-		} else { // no source at all, or a source with space around
+		} else { // no source is given, or the source has surrounding space
 			read.Warn(err)
 		}
 		return
@@ -179,7 +179,7 @@ func readResources(read *judge.Reading, c *pub.SidecarContainer, init bool, path
 	}
 }
 
-// sizingOf converts a policy of the API to package sizing.
+// sizingOf converts a resources policy of the API to a policy of package sizing.
 func sizingOf(policy *pub.SidecarResourcesPolicy) sizing.Policy {
 	out := sizing.Policy{Mode: sizing.Mode(policy.TargetContainersMode), Containers: policy.TargetContainersNameRegex}
 	if limits := policy.ResourcesExpr.Limits; limits != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// syncHistory finds or creates the revision of the present sidecars. If the pass must end, Update of the history is
-// nil.
+// syncHistory finds or creates the revision of the present sidecars. If the pass must end, the field Update of the
+// history is nil.
 func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass) (*revision.History, error) {
 	set := v.Owner
 	owner := revision.OwnerOf(set, r.Cache.Kind())
@@ -45,7 +45,7 @@ func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass
 	})
 }
 
-// labelVersion sets the label with the user's version name on the revision.
+// labelVersion sets a label on the revision, with the version name that the user has chosen.
 func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.ControllerRevision) error {
 	version := v.Owner.Spec.CustomVersion
 	if version == "" || rev.Labels[apps.LabelSidecarSetCustomVersion] == version {
@@ -60,12 +60,12 @@ func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.Cont
 	return v.Client.Patch(ctx, rev.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 }
 
-// truncate deletes revisions that are not needed.
+// truncate deletes revisions beyond the history limit.
 func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History) error {
-	// In addition to the present revision.
+	// The limit does not count the present revision.
 	limit := max(int(*cmp.Or(v.Owner.Spec.RevisionHistoryLimit, new(defaultHistory))), 1) - 1
 	if len(h.Revisions) <= limit+1 {
-		return nil // returns early, before thousands of Pods are read
+		return nil // avoids reading thousands of Pods for nothing
 	}
 	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
 		used := map[string]bool{}

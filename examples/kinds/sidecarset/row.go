@@ -51,8 +51,7 @@ func Row() kind.Row {
 	}
 }
 
-// sampleSidecarSet returns a SidecarSet with the defaults of admission, whose sidecars are the containers of the
-// template.
+// sampleSidecarSet returns a SidecarSet with all defaults, whose sidecars are the containers of the shape's template.
 func sampleSidecarSet(s kind.Shape) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name},
@@ -71,7 +70,7 @@ func sampleSidecarSet(s kind.Shape) *v1beta1.SidecarSet {
 	return set
 }
 
-// injectedSample returns a Pod with a container of its own, into which the sample's sidecars were injected.
+// injectedSample returns a Pod with one container besides the sidecars of the sample.
 func injectedSample(s kind.Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds

@@ -23,17 +23,17 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// told records the last events of a SidecarSet. Each event is sent only once.
+// told remembers the last events about a SidecarSet, so that an event is not repeated.
 type told struct {
 	blocked    int       // number of Pods that must be recreated
 	dropped    int       // number of Pods that have the sidecars but are no longer selected
-	heldUp     types.UID // the Pod for which other Pods wait
+	heldUp     types.UID // the Pod that keeps other Pods from being upgraded
 	generation int64     // generation of the SidecarSet when heldUp was reported
-	refused    string    // why the creation of Pods is refused
+	refused    string    // why the API server refuses new Pods
 }
 
-// tell sends events that say why Pods do not get the newest sidecars. A positive result is the time until the next
-// pass.
+// tell sends events that say why some Pods do not get the newest sidecars. If the result is above zero, it is the time
+// until the next pass.
 func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	worst, wait := heldUp(work, v.Now)
 	if worst != nil {
@@ -58,7 +58,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	return wait
 }
 
-// refusals returns the reasons why the creation of Pods is refused, or "".
+// refusals returns the reasons why admission refuses new Pods, or "".
 func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	others := slices.SortedFunc(slices.Values(r.Cache.Owners.All()), func(a, b *v1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
 	problems := judge.Refused(conflicts(v.Owner, others, byName))
@@ -74,7 +74,7 @@ func (r *Reconciler) refusals(v *view, h *revision.History) string {
 // slow is how long the sidecars of a Pod may take to become ready before an event is sent.
 const slow = 30 * time.Second
 
-// whyAway says why a Pod counts as out of service.
+// whyAway says why a Pod counts as unavailable.
 func whyAway(s *sidecarcontrol.Standing) string {
 	switch {
 	case len(s.Failing) > 0:
@@ -87,9 +87,9 @@ func whyAway(s *sidecarcontrol.Standing) string {
 	return "it is not Ready, though its sidecars are"
 }
 
-// heldUp returns, of the Pods that count as out of service, the Pod that has not been Ready for longest, if other Pods
-// wait for their upgrade. If the Pod has been unready for less than slow, the result is nil. wait, if positive, is the
-// remaining time.
+// heldUp returns the unavailable Pod that has not been Ready for longest, if other Pods cannot be upgraded because of
+// unavailable Pods. If that Pod became unready less than the time slow ago, worst is nil. If wait is above zero, it is
+// the rest of the time slow.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
 		return nil, 0
@@ -111,7 +111,7 @@ func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, 
 	return worst, 0
 }
 
-// observe converts the upgrader's Events to the Kubernetes events that OpenKruise sends.
+// observe converts the upgrader's events to Kubernetes events with the names that OpenKruise uses.
 func (r *Reconciler) observe(set *v1beta1.SidecarSet, e upgrader.Event) {
 	switch {
 	case e.What == upgrader.Upgraded && e.Err == nil:

@@ -13,13 +13,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateOptions are inputs of validation besides the objects. The zero value skips the rules about annotations, and
-// requires all other SidecarSets to be given.
+// validateOptions are inputs of the validation in addition to the SidecarSets. The zero value skips the rules about
+// annotations, and means that all other SidecarSets are known.
 type validateOptions struct {
-	// annotations says which annotations SidecarSets may add to Pods. If nil, the check is skipped.
+	// annotations says which annotations SidecarSets may add to Pods. If annotations is nil, the check is skipped.
 	annotations *annotationRules
-	// othersUnknown says that the other SidecarSets could not be read: a base that is not among them may exist
-	// nevertheless.
+	// othersUnknown is true if the other SidecarSets could not be read: the base that a canary names may then exist.
 	othersUnknown bool
 }
 
@@ -31,8 +30,8 @@ func validateCreate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts 
 }
 
 // validateUpdate returns the errors in an update: added or renamed containers, a changed upgrade type of a container, a
-// changed base, and all errors of [validateCreate] except about the name. Errors that stored has already are left out,
-// even if containers, volumes and patches have moved within their lists.
+// changed base, and all errors of [validateCreate] except about the name. Errors that stored has too are left out, even
+// if containers, volumes and patches have moved within their lists.
 func validateUpdate(obj, stored *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions,
 ) field.ErrorList {
 	errs := validate(obj, others, opts, byIndex)
@@ -56,13 +55,15 @@ func validate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts valida
 		validateBase(obj, others, opts), conflicts(obj, others, at))
 }
 
-// indexing returns the path of a list element. Errors for users contain the index; comparisons use the name.
+// indexing returns the path of a list element. Errors shown to users contain the index of the element; errors to be
+// compared contain its name.
 type indexing func(list *field.Path, i int, name string) *field.Path
 
 func byIndex(list *field.Path, i int, _ string) *field.Path   { return list.Index(i) }
 func byName(list *field.Path, _ int, name string) *field.Path { return list.Key(name) }
 
-// fresh returns the errors that before does not contain. named are the same errors with paths by name.
+// fresh returns the errors in errs that before does not contain. named are the same errors, with names instead of
+// indexes in the paths.
 func fresh(errs, named, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {
@@ -81,7 +82,7 @@ func fresh(errs, named, before field.ErrorList) field.ErrorList {
 func validateChange(obj, stored *v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "containers")
-	had := map[string][]pub.SidecarUpgradeType{} // stored objects may contain a name more than once
+	had := map[string][]pub.SidecarUpgradeType{} // objects stored without admission may contain a name more than once
 	for i := range stored.Spec.Containers {
 		c := &stored.Spec.Containers[i]
 		had[c.Name] = append(had[c.Name], c.UpgradeStrategy.UpgradeType)

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// annotationRules say which annotations SidecarSets may add to Pods. annotationRules are immutable. Make
-// annotationRules with parseAnnotationRules.
+// annotationRules say which annotations SidecarSets may add to Pods. annotationRules are immutable.
+// parseAnnotationRules makes annotationRules.
 type annotationRules struct {
 	rules   []annotationRule
 	lenient bool
@@ -29,8 +29,8 @@ type annotationRule struct {
 }
 
 // parseAnnotationRules parses the rules in the ConfigMap [apps.ConfigurationName]; an empty text contains no rules. If
-// lenient is set, SidecarSets for which no rule exists may add any annotation, as the gate
-// [apps.GateSidecarSetPatchPodMetadataDefaults] says; otherwise none.
+// lenient is true, SidecarSets for which no rule exists may add any annotation; otherwise such SidecarSets may add
+// none. The gate [apps.GateSidecarSetPatchPodMetadataDefaults] sets lenient.
 func parseAnnotationRules(text string, lenient bool) (*annotationRules, error) {
 	out := &annotationRules{lenient: lenient}
 	if strings.TrimSpace(text) == "" {
@@ -92,6 +92,6 @@ func (r *annotationRules) validate(obj *v1beta1.SidecarSet, at indexing) field.E
 	return errs
 }
 
-// anyPatch is used in place of a patch's name: a key occurs in only one patch, and is the same key if the patch gets
-// more keys.
+// anyPatch stands for the name of any patch: an annotation key occurs in only one patch, and is the same key if further
+// keys are added to the patch.
 const anyPatch = ""

@@ -45,14 +45,15 @@ func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts va
 	return nil
 }
 
-// taken are what an object claims for itself in a Pod, such as names, with the paths in the object.
+// taken is what a SidecarSet uses exclusively in a Pod, such as names of containers, with the paths in the SidecarSet.
 type taken struct {
 	names       map[string]place
 	volumes     map[string]int
-	annotations map[string]int // index of the patch, by annotation key
+	annotations map[string]int // index of the patch that sets the annotation key
 }
 
-// place identifies a container of an object. The path alone is not enough if two containers have the same name.
+// place identifies a container of an object. The path alone is not enough, because two containers may have the same
+// name.
 type place struct {
 	path *field.Path
 	list string
@@ -77,10 +78,10 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	return t
 }
 
-// conflicts returns the conflicts between obj and others that concern the same Pods, all of which would be refused.
-// Admission cannot detect a conflict between two objects created at the same moment. Whether the two select common Pods
-// is checked last, because it is expensive. conflicts checks others in order; the stored version of obj may be among
-// others.
+// conflicts returns the conflicts between obj and others in Pods that both select, because such Pods would be refused.
+// Admission cannot detect a conflict between two objects created at the same moment. Whether two SidecarSets select
+// common Pods is checked last, because this check is expensive. others are checked in order; the stored version of obj
+// may be among others.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	mine, own := takenBy(obj, at), selectorsOf(&obj.Spec)
@@ -95,7 +96,7 @@ func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexin
 	return errs
 }
 
-// conflicts returns errors that name the other object, because the writer of obj may not know it.
+// conflicts returns errors that name the other object, because the author of obj may not know that object.
 func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	by := "; SidecarSet " + other.Name + " is for some of the same Pods"
@@ -137,10 +138,10 @@ func overwrites(a, b pub.SidecarSetPatchPolicy) bool {
 	return a != pub.SidecarSetRetain && b != pub.SidecarSetRetain && (a == pub.SidecarSetOverwrite || b == pub.SidecarSetOverwrite)
 }
 
-// selectors are the compiled selectors of an object, for many comparisons.
+// selectors are the compiled selectors of a SidecarSet, for many comparisons.
 type selectors struct{ pods, namespaces terms }
 
-// terms are what a selector requires of labels, by key. Nil selects everything.
+// terms are what a selector requires of labels, by key. Nil allows all labels.
 type terms map[string]*wanted
 
 func selectorsOf(spec *v1beta1.SidecarSetSpec) selectors {
@@ -151,7 +152,8 @@ func selectorsOf(spec *v1beta1.SidecarSetSpec) selectors {
 	return c
 }
 
-// overlaps reports whether both can match the same Pod. An empty selector matches no Pod and overlaps with no other.
+// overlaps reports whether both SidecarSets can select the same Pod. An empty selector matches no Pod, and so overlaps
+// with no selector.
 func (c selectors) overlaps(other *v1beta1.SidecarSetSpec) bool {
 	if len(c.pods) == 0 || isEmpty(other.Selector) || !c.pods.compatible(other.Selector) {
 		return false

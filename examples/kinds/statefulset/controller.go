@@ -27,10 +27,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "statefulset-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles StatefulSets.
@@ -41,8 +41,9 @@ type Reconciler struct {
 // turn is a pass over a StatefulSet.
 type turn = executor.Turn[*v1beta1.StatefulSet]
 
-// Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
-// The scheme must know the StatefulSet types.
+// Setup adds the controller of StatefulSets, and the controller that finishes updates of their Pods, to the manager.
+// The controllers write with c, and c must read from the manager's cache. The scheme must contain the StatefulSet
+// types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -59,7 +60,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return &Reconciler{parts}, err
 }
 
-// Reconcile does the next step towards a StatefulSet's spec.
+// Reconcile takes the next step towards the state that a StatefulSet's spec describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil {
@@ -115,15 +116,15 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 		o.members.Sort(podorder.Update{Priority: s.priority})
 	}
 	if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {
-		o.current = o.update // even if the status does not say so yet: no Pod goes back to the old revision from here
+		o.current = o.update // no Pod may return to the old revision any more, even if the status does not say so yet
 	}
 	return o
 }
 
-// act carries out the decision until an object has changed.
+// act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
 	plans := r.PlansTo(o.history, o.update)
-	// A refused update has taken a Pod out of service already, so the back-off of the Pod is longer.
+	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, d.release) },
@@ -162,7 +163,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	return scaleErr, updateErr
 }
 
-// create creates the missing Pods, each after its claims.
+// create creates the claims of the missing Pods, and then the Pods.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
 	r.Told.Limits(t.Owner, d.step.Limits)
 	made, err := t.CreateNumbered(ctx, d.create, executor.NumberedTemplates{

@@ -36,36 +36,38 @@ type observation struct {
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
 	claims          pvc.Numbered
-	formerClaims    *pvc.Former // see former
+	formerClaims    *pvc.Former // set by former
 	restarts        *restart.View
 }
 
-// todo says what a pass must do. The pass carries out the fields in order, and stops after a step that has changed an
-// object.
+// todo says what a pass must do. The steps are carried out in the order of the fields, up to and including the first
+// step that changes an object.
 type todo struct {
 	release, adopt, relabel []*corev1.Pod
 	own                     []pvc.Owned
-	// Pods whose claims are in own: such a Pod is deleted only after the owner references of its claims were written.
+	// unowned are the Pods whose claims are listed in own. Such a Pod is deleted only after the owner references of its
+	// claims were written.
 	unowned sets.Set[string]
-	// Missing claims of existing Pods that cannot start without them.
+	// missing are the missing claims of existing Pods that cannot start without the claims.
 	missing []*corev1.PersistentVolumeClaim
 	step    numbered.Step
-	// create are the Pods to create for which no claim is in the way. blocked says which claims are in the way.
+	// create are the Pods to create. Pods whose creation an existing claim prevents are left out. blocked says which
+	// claims prevent the creation of Pods.
 	create  []numbered.Create
 	remove  []*corev1.Pod
 	cancel  []*corev1.Pod
 	blocked reason.List
-	// grow are claims, to be resized, of Pods that must be updated. update are the Pods to update whose claims have the
-	// right size. stuck says which claims cannot be changed to match their templates.
+	// grow are the claims to enlarge, of Pods that must be updated. update are the Pods to update whose claims have the
+	// right size already. stuck says which claims cannot be changed to match their templates.
 	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List
-	// held are the hooks and budgets for which Pods wait.
+	// held contains the hooks and budgets for which Pods wait.
 	held    reason.List
 	restart *restart.Plan
 }
 
-// decide plans a whole pass from its argument alone. The error names what is invalid in the spec.
+// decide plans a whole pass from its argument alone. The error says what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{unowned: sets.New[string]()}
 	t.release = slices.Concat(o.pods.NotSelected, o.members.Unnumbered)
@@ -89,7 +91,7 @@ func decide(o *observation) (*todo, error) {
 		t.grow, t.stuck = append(t.grow, sizes.Small...), append(t.stuck, sizes.Stuck...)
 		if sizes.Ready() {
 			t.update = append(t.update, pod)
-			// Otherwise the Pod would be out of service until its claim has the right size.
+			// If the deletion or update went on, the Pod would be out of service until its claim has the right size.
 		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate {
 			t.cancel = append(t.cancel, pod)
 		}
@@ -97,8 +99,8 @@ func decide(o *observation) (*todo, error) {
 	return t, nil
 }
 
-// restartRules are the rules of a rollout for a restart: from the highest ordinal down, and the partition keeps the
-// lowest. With OrderedReady Pods restart in sequence.
+// restartRules returns the rules for a restart: Pods restart from the highest ordinal down, and the partition excludes
+// the Pods with the lowest ordinals. With OrderedReady, the next Pod restarts only when the Pod before is available.
 func (o *observation) restartRules() restart.Rules {
 	s := &o.settings.rollout
 	rules := restart.Rules{
@@ -124,7 +126,7 @@ func (o *observation) restartRules() restart.Rules {
 	return rules
 }
 
-// decideCreation finds the Pods to create without a claim in the way.
+// decideCreation finds the Pods to create whose creation no existing claim prevents.
 func (o *observation) decideCreation(t *todo) {
 	for _, c := range t.step.Create {
 		name, rev := ordinals.Name(o.set.Name, c.Ordinal), o.update
@@ -144,12 +146,12 @@ func (o *observation) decideCreation(t *todo) {
 	}
 }
 
-// claimsOf returns the claims of a Pod of a given name, by the Pod's revision.
+// claimsOf returns the claims of a Pod of a given name, by the claim templates of the Pod's revision.
 func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
 	return o.claims.With(o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former()))
 }
 
-// former finds the claim templates of revisions that another controller has written.
+// former returns a finder of claim templates for revisions that another controller has written.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
@@ -157,7 +159,8 @@ func (o *observation) former() *pvc.Former {
 	return o.formerClaims
 }
 
-// decideOwnership decides which owner references of Pods and claims must change, independent of the rollout.
+// decideOwnership decides which owner references of Pods and claims must change. The rollout plays no part in the
+// decision.
 func (o *observation) decideOwnership(t *todo) error {
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
 	split, err := adopt.Split(owner, "Pod", o.orphans, adopt.Options{Adopt: true, Match: func(pod metav1.Object) bool {
@@ -175,7 +178,7 @@ func (o *observation) decideOwnership(t *todo) error {
 		}
 		wanted, active := o.settings.rollout.Wanted.Contains(ordinal), o.pods.Of(pod) != nil
 		claims := o.claimsOf(pod)
-		// Keep the claims for the next Pod of the same name.
+		// The claims are kept for the next Pod of the same name.
 		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates))
 		owned := claims.Owned(pod.Name, pod, wanted)
 		if t.own = append(t.own, owned...); len(owned) > 0 {
@@ -192,8 +195,8 @@ func (o *observation) decideOwnership(t *todo) error {
 	return nil
 }
 
-// described returns the Pods for the rollout: a Pod whose claims are too small must be updated, and a Pod whose volumes
-// are being resized counts as unavailable.
+// described returns the Pods as the rollout sees them: a Pod whose claims are too small must be updated, and a Pod
+// whose volumes are being resized counts as unavailable.
 func (o *observation) described() []numbered.Pod {
 	if !o.settings.grows {
 		return o.members.Pods
@@ -214,7 +217,7 @@ func (o *observation) described() []numbered.Pod {
 	return members
 }
 
-// identity returns the labels that identify a Pod, if the Pod lacks any of them.
+// identity returns a change that sets the labels that identify a Pod, as far as the Pod lacks the labels.
 func (o *observation) identity(pod *corev1.Pod) (change podpatch.Change) {
 	index := strings.TrimPrefix(pod.Name, o.set.Name+"-")
 	if pod.Labels[apps.LabelPodName] != pod.Name || o.settings.indexLabel && pod.Labels[apps.LabelPodIndex] != index {

@@ -32,7 +32,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// settings are a StatefulSet's spec with all defaults set, and with percentages and selectors resolved.
+// settings are the values of a StatefulSet's spec, with all defaults set, and with percentages and selectors resolved.
 type settings struct {
 	selector     labels.Selector
 	rollout      numbered.Spec
@@ -40,19 +40,18 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 
-	// claims lacks its functions for lookups and its owner. grows is true if claims are resized when the size in their
-	// templates is raised.
+	// The functions for lookups and the owner are not set in claims. grows is true if claims are resized when the size
+	// in their templates is raised.
 	claims     pvc.Numbered
 	grows      bool
 	indexLabel bool
-	restart    *restart.Wish // nil for none
+	restart    *restart.Wish // nil means that no restart is requested
 
-	// warnings are invalid values that OpenKruise accepts without an error. The controller interprets these values as
-	// OpenKruise does.
+	// warnings are invalid values that OpenKruise accepts. The controller interprets these values as OpenKruise does.
 	warnings reason.List
 }
 
-// rules returns the part of a StatefulSet's spec about its Pods.
+// rules returns the rules in the StatefulSet's spec for updating its Pods.
 func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 	ru := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), set.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
@@ -61,11 +60,11 @@ func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
-// work: the settings are then unusable. Warnings are values that can be used, such as a maxUnavailable of 0, which
-// counts as 1, but are probably a mistake.
+// work; the settings must then not be used. Warnings are values that the controller can use, but that are probably a
+// mistake. An example is a maxUnavailable of 0, which counts as 1.
 //
-// Lists that are too long are not checked, so that the time is limited. The order of the errors depends only on the
-// object, so that a condition with the errors does not change from pass to pass.
+// Lists that are too long are not checked, because the check would take too long. The order of the errors depends only
+// on the object, so that a condition with the errors does not change when nothing has changed.
 func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -103,7 +102,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 			s.rollout.ScaleMaxUnavailable = &limit
 		}
 	}
-	// Without a limit on scaling, unwanted Pods are deleted at once.
+	// If scaling has no limit, unwanted Pods are deleted at once.
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	s.claims = readClaims(read, set, gates)
 	s.readStrategy(read, spec, replicas)
@@ -120,8 +119,8 @@ func replicasOf(set *v1beta1.StatefulSet) int32 {
 	return ptr.Deref(set.Spec.Replicas, api.DefaultReplicas)
 }
 
-// wanted computes the ordinals, and checks that there are enough for all replicas. A start is checked whether its gate
-// is on or off, because with a start above 0 fewer ordinals remain.
+// wanted computes the set of wanted ordinals, and checks that there are enough ordinals for all replicas. The start
+// ordinal is checked even if its gate is off, because fewer ordinals remain above a start ordinal.
 func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordinals.Set {
 	if n := len(set.Spec.ReserveOrdinals); n > api.MaxReserved {
 		read.Replicas("spec.replicas", replicasOf(set))
@@ -149,7 +148,8 @@ func number(value string) any {
 	return written
 }
 
-// readClaims reads when claims are deleted. If a case of the retention policy is not set, Retain is used.
+// readClaims reads the claim templates, and when claims are deleted. A case of the retention policy that is not set
+// means Retain.
 func readClaims(read *judge.Reading, set *v1beta1.StatefulSet, gates map[apps.Gate]bool) pvc.Numbered {
 	const retain, remove = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	spec := &set.Spec
@@ -187,10 +187,11 @@ func readClaims(read *judge.Reading, set *v1beta1.StatefulSet, gates map[apps.Ga
 	return claims
 }
 
-// readLimit reads how many Pods may be out of service: at least one. With OrderedReady a larger limit has no effect.
+// readLimit reads how many Pods may be unavailable at the same time, at least one. With OrderedReady, a limit above one
+// has no effect.
 func readLimit(read *judge.Reading, path string, value *intstr.IntOrString, replicas int, parallel bool) int {
 	switch at := field.NewPath(path); {
-	case len(validation.Count(value, at)) > 0: // Count returns an error for the value
+	case len(validation.Count(value, at)) > 0: // Count has already returned an error for the value
 	case !parallel && *value != intstr.FromInt32(1):
 		read.Warn(field.Invalid(at, value.String(),
 			"must be 1 with podManagementPolicy OrderedReady, which handles one Pod at a time"))
@@ -244,8 +245,8 @@ func readMinReady(read *judge.Reading, seconds int32) time.Duration {
 	return time.Duration(max(seconds, 0)) * time.Second
 }
 
-// needsReadinessGate warns of in-place updates of Pods without a readiness gate that could make them unready during the
-// update.
+// needsReadinessGate warns if updates in place could make Pods unready, and the template has no readiness gate to show
+// this.
 func needsReadinessGate(read *judge.Reading, policy v1beta1.PodUpdatePolicy, template *corev1.PodTemplateSpec) {
 	gate := corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady}
 	inPlace := policy == v1beta1.InPlaceIfPossible || policy == v1beta1.InPlaceOnly

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// report writes status and history, and returns when to reconcile again.
+// report writes the status, deletes revisions beyond the history limit, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	t.Pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
@@ -23,7 +23,7 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// nextStatus computes the status.
+// nextStatus returns the new status.
 func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) v1beta1.StatefulSetStatus {
 	pods := o.pods.Totals()
 	status := v1beta1.StatefulSetStatus{
@@ -55,7 +55,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status
 }
 
-// statusOf returns the status and pointers to its fields.
+// statusOf returns the status, and pointers to the observed generation and the conditions.
 func statusOf(set *v1beta1.StatefulSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
 	return set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateOptions are inputs of validation besides the object.
+// validateOptions are inputs of the validation in addition to the object.
 type validateOptions struct {
-	// storageClasses finds the StorageClasses of claims that would be resized. If nil, the check is skipped.
+	// storageClasses looks up the StorageClasses of claims that an update would resize. If storageClasses is nil, the
+	// check is skipped.
 	storageClasses storageClasses
-	// autoResizePVC says that claims are resized when the size in their templates is raised (gate
+	// autoResizePVC is true if claims are resized when the size in their templates is raised (gate
 	// StatefulSetAutoResizePVCGate).
 	autoResizePVC bool
-	// inPlaceResources allows cpu and memory to be changed in place (gate InPlaceWorkloadVerticalScaling).
+	// inPlaceResources is true if cpu and memory may be changed in place (gate InPlaceWorkloadVerticalScaling).
 	inPlaceResources bool
 }
 
@@ -29,15 +30,15 @@ func validateSpec(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the errors in a new object with defaults. The name with an ordinal is the hostname of a Pod,
-// so the name must not contain a dot.
+// validateCreate returns the errors in a new object with defaults. A Pod's name, which is this name with an ordinal, is
+// also the Pod's hostname, so the name must not contain a dot.
 func validateCreate(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(validation.Name(obj, apivalidation.NameIsDNSLabel), validateSpec(obj)...)
 }
 
-// validateUpdate returns the errors in an update: by the rules for updates and by all rules for the spec. Errors in
-// spec that old has already, at the same path with the same value, are left out. err means that a StorageClass could
-// not be read.
+// validateUpdate returns the errors in an update, by the rules for updates and by all rules for the spec. Errors in the
+// spec that old has too, at the same path with the same value, are left out. err means that a StorageClass could not be
+// read.
 func validateUpdate(obj, old *v1beta1.StatefulSet, opts validateOptions) (field.ErrorList, error) {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	errs = append(errs, validateFixed(&obj.Spec, &old.Spec)...)
@@ -78,7 +79,7 @@ func validateFixed(next, old *v1beta1.StatefulSetSpec) field.ErrorList {
 	return errs
 }
 
-// managementOf returns the effective policy.
+// managementOf returns the Pod management policy, or the default if none is set.
 func managementOf(spec *v1beta1.StatefulSetSpec) appsv1.PodManagementPolicyType {
 	return cmp.Or(spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 }

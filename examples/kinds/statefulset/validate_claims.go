@@ -14,20 +14,21 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// storageClasses finds StorageClasses. Both functions return nil if there is no such class, and an error if this is
-// unknown.
+// storageClasses looks up StorageClasses. Both functions return nil if the class does not exist, and an error if the
+// lookup fails.
 type storageClasses interface {
 	// Named returns the StorageClass with a name.
 	Named(name string) (*storagev1.StorageClass, error)
-	// Default returns the StorageClass for claims that name none; see [defaultClass].
+	// Default returns the StorageClass that is used for claims without a class; see [defaultClass].
 	Default() (*storagev1.StorageClass, error)
 }
 
-// annotationDefaultClass marks the default class with the value "true".
+// annotationDefaultClass marks the default StorageClass, if the value is "true".
 const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 
 // defaultClass returns the class that the API server sets on claims without a class: the newest class marked as
-// default, and of several equally new classes the first by name. Nil means that there is none.
+// default. If several classes are equally new, the first by name is returned. Nil means that no class is marked as
+// default.
 func defaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	var marked []*storagev1.StorageClass
 	for i := range classes {
@@ -43,9 +44,9 @@ func defaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	})
 }
 
-// validateClaimUpdate checks changes of claim templates that make claims change as well. Whether claims change is
-// decided by the update's strategy. If claims do not change, a template only affects claims created later, and may
-// change in any way.
+// validateClaimUpdate checks changes of claim templates that change existing claims too. The update strategy of claims
+// says whether existing claims are changed. If existing claims are not changed, a template affects only claims created
+// later, and may change in any way.
 func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOptions) (field.ErrorList, error) {
 	if !opts.autoResizePVC || next.VolumeClaimUpdateStrategy.Type != v1beta1.ClaimsOnPodRollingUpdate {
 		return nil, nil
@@ -74,7 +75,7 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOption
 		}
 		errs = append(errs, problems...)
 	}
-	for i := range old.VolumeClaimTemplates { // not over the map, so that the order of errors is fixed
+	for i := range old.VolumeClaimTemplates { // a loop over the map would give the errors in random order
 		if name := old.VolumeClaimTemplates[i].Name; before[name] != nil {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q is gone; %s", name, fixed)))
 			delete(before, name)
@@ -83,8 +84,8 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOption
 	return errs, nil
 }
 
-// claimChange checks a change of a claim template. Only the storage request may change, and a missing class may be
-// added.
+// claimChange checks a change of a claim template. Only the storage request may change, and a class may be added where
+// none is set.
 func claimChange(next, old *corev1.PersistentVolumeClaim, classes storageClasses, path *field.Path) (field.ErrorList, error) {
 	var errs field.ErrorList
 	at, is, was := path.Child("spec"), next.Spec.DeepCopy(), old.Spec.DeepCopy()
@@ -106,12 +107,12 @@ func claimChange(next, old *corev1.PersistentVolumeClaim, classes storageClasses
 	}
 	wanted, had := next.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
 	if len(errs) > 0 || classes == nil || wanted.Cmp(had) <= 0 {
-		return errs, nil // claims are never shrunk
+		return errs, nil // claims are never made smaller
 	}
 	return growth(next, classes, at)
 }
 
-// growth checks that claims of a template can be resized, by the StorageClass of new claims.
+// growth checks that the claims of a template can be resized, by the StorageClass that new claims get.
 func growth(claim *corev1.PersistentVolumeClaim, classes storageClasses, path *field.Path) (field.ErrorList, error) {
 	at, named := path.Child("resources", "requests").Key(string(corev1.ResourceStorage)), claim.Spec.StorageClassName
 	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -143,7 +144,7 @@ func growth(claim *corev1.PersistentVolumeClaim, classes storageClasses, path *f
 	return nil, nil
 }
 
-// sameModes compares access modes in any order.
+// sameModes reports whether two lists contain the same access modes, in any order.
 func sameModes(a, b []corev1.PersistentVolumeAccessMode) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }

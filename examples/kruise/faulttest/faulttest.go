@@ -22,21 +22,21 @@ import (
 
 // Sides are the two readers of a spec: the controller and admission. O is the type of the objects.
 type Sides[O any] struct {
-	// Object returns objects with the decoded spec, in all variants to check: with and without
-	// defaults. False means that admission cannot decode the spec.
+	// Object returns objects with the decoded spec, in all variants to check: with and without defaults. If ok is
+	// false, admission cannot decode the spec.
 	Object func(spec []byte) (objects []O, ok bool)
-	// Resolve returns the controller's findings.
+	// Resolve returns the faults that the controller finds in an object.
 	Resolve func(O) (problems, warnings judge.Faults)
-	// Create returns admission's findings about a new object.
+	// Create returns the errors with which admission refuses a new object.
 	Create func(context.Context, O) (field.ErrorList, error)
-	// Own are the rules checked by admission alone, each a path, or a path with the type of the error: rules about
-	// names, about further objects, and about absent values filled in by defaulting.
+	// Own lists the rules that admission alone checks: rules about names, about further objects, and about absent
+	// values filled in by defaulting. Each rule is a path, or a path with the type of the error.
 	Own []string
 }
 
-// Fuzz checks that both sides find the same values at the same paths in any decodable spec, and find the same values
-// in a second call. The corpus contains specs as JSON, with edits. Each edit is three bytes, for a node of
-// the JSON and for the node's new value.
+// Fuzz checks that both sides find the same values at the same paths in any decodable spec, and that each side finds
+// the same values when called twice. The corpus contains specs as JSON, with edits. Each edit is three bytes: two
+// choose a node of the JSON, and the third chooses the node's new value.
 func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, spec, edits []byte) {
@@ -106,7 +106,7 @@ func begins(text string, with []string) bool {
 	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// values returns the sorted paths and values of findings, without duplicates.
+// values returns the paths and values of findings, sorted and without duplicates.
 func values(list reason.List) []string {
 	set := map[string]bool{}
 	for _, why := range list {
@@ -115,10 +115,10 @@ func values(list reason.List) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// mostEdits limits the edits so that each input is fast.
+// mostEdits limits the number of edits of an input, so that no input takes long.
 const mostEdits = 40
 
-// edited applies the edits to JSON.
+// edited returns the JSON of spec after the edits.
 func edited(spec, edits []byte) []byte {
 	var tree any
 	if len(edits) < 3 || json.Unmarshal(spec, &tree) != nil {
@@ -131,7 +131,7 @@ func edited(spec, edits []byte) []byte {
 		at.set(next)
 		edits = edits[3:]
 		if list, isList := next.([]any); isList && len(list) > apps.MaxTerms {
-			break // lists of long lists take long
+			break // copying the elements of a very long list would take too long
 		}
 	}
 	out, err := json.Marshal(tree)
@@ -162,7 +162,7 @@ func placesIn(value any, set func(any)) []place {
 	return places
 }
 
-// edit returns another value for a node.
+// edit returns the value that takes the place of old; choice selects the value.
 func edit(old any, choice byte) any {
 	others := []any{
 		nil, true, false, -1, 0, 1, 5, 101, 2147483647, 1e12, "", "x", "5", "-5", "-5%", "0%", ".5%", "20%", "101%", "2147483647%", "999999999999%", "few", "no key",
@@ -187,7 +187,7 @@ func edit(old any, choice byte) any {
 	}
 }
 
-// Problems compares a spec's problems with want, and checks that admission reports each problem.
+// Problems compares a spec's problems with want, and checks that admission reports each of the problems too.
 func Problems(t *testing.T, want []string, problems judge.Faults, refused field.ErrorList) {
 	t.Helper()
 	got, said := texts(problems.Refusals()), texts(refused)

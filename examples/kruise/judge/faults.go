@@ -1,5 +1,5 @@
-// Package judge answers "what does a spec say, and what in the spec is wrong?". The folder of a kind reads and
-// validates each value of a spec once, with a [Reading]. The controller uses the values, and admission refuses the
+// Package judge answers "what does a spec say, and what in the spec is wrong?". The package of each kind reads and
+// validates every value of a spec once, with a [Reading]. The controller uses the values, and admission refuses the
 // [Faults]. Nothing in this package has side effects.
 package judge
 
@@ -14,23 +14,26 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// OddValue means that a value of the spec is not valid for its field. The value was stored without admission, and the
-// controller interprets the value as OpenKruise does: working objects of OpenKruise work on.
+// OddValue means that a value of the spec is not valid for its field. The value was stored while no admission checked
+// objects. The controller interprets the value as OpenKruise does, so that objects that work under OpenKruise keep
+// working.
 const OddValue reason.Code = "OddValue"
 
-// Fault is a value of a spec against a rule of the value's field, as reported by the controller and by admission.
+// Fault is a value of a spec that breaks a rule of its field. The controller reports the fault, and admission refuses
+// the object.
 type Fault struct {
-	// Reason is the controller's report. The zero Reason means that the value is absent and that the controller uses a
-	// default.
+	// Reason is what the controller reports about the value. The zero Reason means that the value is absent, and that
+	// the controller uses the default.
 	Reason reason.Reason
-	// Refusal is admission's report. Nil means that the author of the spec has made no mistake.
+	// Refusal is the error with which admission refuses the value. Nil means that the author of the spec has made no
+	// mistake.
 	Refusal *field.Error
 }
 
-// Faults are the faults of a spec in the order of reading.
+// Faults are the faults of a spec, in the order in which the fields were read.
 type Faults []Fault
 
-// Reasons returns the controller's reports.
+// Reasons returns what the controller reports about the faults.
 func (f Faults) Reasons() (list reason.List) {
 	for _, fault := range f {
 		if fault.Reason != (reason.Reason{}) {
@@ -40,7 +43,7 @@ func (f Faults) Reasons() (list reason.List) {
 	return list
 }
 
-// Refusals returns admission's reports.
+// Refusals returns the errors with which admission refuses the spec.
 func (f Faults) Refusals() (errs field.ErrorList) {
 	for _, fault := range f {
 		if fault.Refusal != nil {
@@ -59,7 +62,7 @@ func Undecodable(parts []decode.Problem) (faults Faults) {
 	return faults
 }
 
-// Refused converts admission's reports to reasons with the path, the value and the expected value.
+// Refused converts the errors of admission to reasons, each with the path, the value and the expected value.
 func Refused(errs field.ErrorList) reason.List {
 	list := make(reason.List, len(errs))
 	for i, err := range errs {
@@ -82,7 +85,7 @@ func Written(value string) any {
 
 func reasonOf(code reason.Code, err *field.Error) reason.Reason {
 	kind, detail := err.Type.String(), err.Detail
-	// The body is "<type>: <value>: <detail>", where the value can have any type.
+	// ErrorBody returns "<type>: <value>: <detail>"; the value can be of any type.
 	value := strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(err.ErrorBody(), kind), ": "+detail), ": ")
 	switch {
 	case detail == "":

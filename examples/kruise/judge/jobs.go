@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// mostNodes is larger than any cluster. A percentage too large for mostNodes is refused, so an accepted percentage is
-// valid for any cluster.
+// mostNodes is a number of Nodes that no cluster exceeds. A percentage is refused if its result for mostNodes is too
+// large, so an accepted percentage is valid in any cluster.
 const mostNodes = 100_000
 
 // BroadcastJob validates the spec of a BroadcastJob, or of the BroadcastJob template in an AdvancedCronJob.

@@ -23,32 +23,33 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Reading reads and validates the values of a spec, each once: the controller uses the returned values,
-// and admission refuses all faults. Paths are the paths of the fields in the spec. The zero value is usable.
+// Reading reads and validates each value of a spec once: the controller uses the returned values, and admission refuses
+// the object because of its faults. The path given to a method is the path of the field in the spec. The zero value is
+// usable.
 type Reading struct {
-	// Problems are values with which the controller cannot work. A pass must then end, because there is no sensible
-	// value to use instead.
+	// Problems are values with which the controller cannot work. If there are problems, the reconciliation must end,
+	// because there is no sensible value to use instead.
 	Problems Faults
-	// Warnings are mistakes with which a controller can work. OpenKruise accepts some values silently, and Reading
-	// interprets such values as OpenKruise does.
+	// Warnings are mistakes despite which the controller can work. OpenKruise accepts some invalid values silently, and
+	// Reading interprets such values as OpenKruise does.
 	Warnings Faults
 }
 
-// Refuse adds problems.
+// Refuse adds errors to Problems.
 func (r *Reading) Refuse(errs ...*field.Error) {
 	for _, err := range errs {
 		r.Problems = append(r.Problems, Fault{reasonOf(partition.InvalidValue, err), err})
 	}
 }
 
-// Warn adds warnings about values that are used unchanged.
+// Warn adds errors to Warnings, about values that the controller uses unchanged.
 func (r *Reading) Warn(errs ...*field.Error) {
 	for _, err := range errs {
 		r.Warnings = append(r.Warnings, Fault{reasonOf(OddValue, err), err})
 	}
 }
 
-// Absent adds faults for missing fields that defaulting would set. The controller uses the defaults and reports
+// Absent adds errors about missing fields that defaulting would set. The controller uses the defaults, and reports
 // nothing.
 func (r *Reading) Absent(errs ...*field.Error) {
 	for _, err := range errs {
@@ -56,8 +57,7 @@ func (r *Reading) Absent(errs ...*field.Error) {
 	}
 }
 
-// Ungated adds a warning about a value without effect because of a closed feature gate. Admission does not refuse
-// the value.
+// Ungated adds a warning about a value that has no effect because its feature gate is off. Admission accepts the value.
 func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	r.Warnings = append(r.Warnings, Fault{Reason: reason.Reason{
 		Code: OddValue, Path: path, New: value, Detail: "has no effect without the feature gate " + string(gate),
@@ -65,14 +65,14 @@ func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	}})
 }
 
-// Misread adds a warning about a value that is interpreted as another value.
+// Misread adds a warning about a value that the controller interprets as another value, given by read.
 func (r *Reading) Misread(err *field.Error, read, remedy string) {
 	why := reasonOf(OddValue, err)
 	why.Detail, why.Remedy = "read as "+read, remedy
 	r.Warnings = append(r.Warnings, Fault{why, err})
 }
 
-// Failed adds the reasons of an error as problems.
+// Failed adds the reasons in err to Problems.
 func (r *Reading) Failed(err error) {
 	var list reason.List
 	list.Add(partition.InvalidValue, err)
@@ -81,14 +81,14 @@ func (r *Reading) Failed(err error) {
 	}
 }
 
-// Replicas reads the number of wanted Pods. A negative number is a problem, and dependent fields are then
-// validated as if the number were zero.
+// Replicas returns the number of wanted Pods. A negative number is a problem, and the result is then zero, so that the
+// fields that depend on the number can be validated.
 func (r *Reading) Replicas(path string, n int32) int {
 	r.Refuse(validation.NotNegative(&n, field.NewPath(path))...)
 	return int(max(n, 0))
 }
 
-// OrZero returns zero for a negative number, with a warning.
+// OrZero returns n, or zero with a warning if n is negative.
 func (r *Reading) OrZero(path string, n int32) int {
 	for _, err := range validation.NotNegative(&n, field.NewPath(path)) {
 		r.Misread(err, "0", "use 0 or more")
@@ -96,9 +96,9 @@ func (r *Reading) OrZero(path string, n int32) int {
 	return int(max(n, 0))
 }
 
-// Count converts a number or percentage of a total to a number, which may be more than the total. Nil counts as zero.
-// If the total is zero, a percentage is also validated for a total of one, because nothing validates the spec again
-// before a scale-up.
+// Count returns a number as it is, or converts a percentage of the total to a number. The result may be more than the
+// total. A nil value counts as zero. If the total is zero, a percentage is also validated for a total of one, because
+// nothing validates the spec again before the workload is scaled up.
 func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round partition.Rounding) int {
 	errs := validation.CountOf(value, int32(total), field.NewPath(path))
 	r.Refuse(errs...)
@@ -113,7 +113,8 @@ func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round
 	return n
 }
 
-// NoneWith refuses every count above zero, because another value of the spec excludes such counts.
+// NoneWith adds a problem if the count is above zero, because the value of another field, explained by why, allows no
+// such count. A percentage above zero is a warning if the count is zero for this total only.
 func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, why string) {
 	if value == nil {
 		return
@@ -126,8 +127,8 @@ func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, wh
 	}
 }
 
-// LimitAsUpstream is Count for an optional limit that OpenKruise does not validate. LimitAsUpstream adds a
-// warning if the used number differs from the written number.
+// LimitAsUpstream reads an optional limit like Count, but accepts the values that OpenKruise accepts without
+// validation. A warning is added if the number used differs from the number written in the spec.
 func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, total int, round partition.Rounding) *int {
 	if value == nil {
 		return nil
@@ -149,7 +150,7 @@ func quoted(value *intstr.IntOrString) string {
 	return value.String()
 }
 
-// Kept converts a partition to a number of Pods.
+// Kept converts a partition to the number of Pods that stay at the old revision.
 func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int {
 	if r.Count(path, value, replicas, partition.Up) == 0 {
 		return 0
@@ -159,7 +160,7 @@ func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int
 	return n
 }
 
-// Selector compiles the selector of a workload.
+// Selector compiles the label selector of a workload, and adds a problem if the selector is invalid.
 func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.Selector {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -168,8 +169,8 @@ func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.S
 	return compiled
 }
 
-// Pods compiles the selector of a workload's Pods, and checks that the template's labels match. Users must not set the
-// reserved labels, which belong to the controller. path is the path of the spec.
+// Pods compiles the selector of a workload's Pods, and checks that the labels of the Pod template match. Users must not
+// set the reserved labels, which belong to the controller. path is the path of the spec.
 func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map[string]string,
 	reserved []string,
 ) labels.Selector {
@@ -180,8 +181,8 @@ func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map
 	return r.Selector(path+".selector", selector)
 }
 
-// Template validates the template of Pods with restartPolicy Always. Users must not set the reserved labels,
-// which belong to the controller.
+// Template validates a Pod template, whose Pods must have the restartPolicy Always. Users must not set the reserved
+// labels, which belong to the controller.
 func (r *Reading) Template(path string, template *corev1.PodTemplateSpec, reserved []string) {
 	at := field.NewPath(path)
 	r.Warn(validation.LongRunning(template, at)...)
@@ -199,7 +200,7 @@ func (r *Reading) InPlace(path string, strategy *pub.InPlaceUpdateStrategy) {
 	}
 }
 
-// Target returns the kind of a referenced workload; the version in the reference may be any.
+// Target returns the group and kind of the referenced workload. The version in the reference may be any version.
 func (r *Reading) Target(path *field.Path, apiVersion, kind, name string) schema.GroupKind {
 	for _, part := range [][3]string{
 		{"apiVersion", apiVersion, "group and version of the workload"}, {"kind", kind, "its kind"}, {"name", name, "its name"},
@@ -220,7 +221,7 @@ func (r *Reading) Target(path *field.Path, apiVersion, kind, name string) schema
 }
 
 // mostPatched limits the total number of list elements in a patch. The time of a strategic merge grows with the square
-// of this number; a merge is needed for each Pod, and cannot be interrupted.
+// of this number. A merge is needed for each Pod, and cannot be interrupted.
 const mostPatched = 500
 
 // Patch refuses a strategic merge patch with too many list elements, and reports whether the patch may be applied.
@@ -232,14 +233,15 @@ func (r *Reading) Patch(path *field.Path, patch []byte) bool {
 	return n <= mostPatched
 }
 
-// OneOf refuses a value that is not in allowed. An empty value stands for a default.
+// OneOf adds a problem if a value is not one of the allowed values. An empty value is accepted, and stands for the
+// default.
 func OneOf[T ~string](r *Reading, path string, value T, allowed ...T) {
 	if value != "" && !slices.Contains(allowed, value) {
 		r.Refuse(field.NotSupported(field.NewPath(path), value, allowed))
 	}
 }
 
-// Order compiles the order in which Pods are updated.
+// Order compiles the order in which Pods are updated from the priorities and scatter terms of a spec.
 func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) (p podorder.Priority,
 	s podorder.Scatter,
 ) {

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Controller has the metrics of a controller. A nil *Controller counts nothing.
+// Controller contains the metrics of a controller. A nil *Controller counts nothing.
 type Controller struct {
 	inPlace   prometheus.Counter
 	recreates *prometheus.CounterVec
@@ -18,11 +18,12 @@ type Controller struct {
 	done      *prometheus.CounterVec
 }
 
-// Work describes work of a kind, counted by the outcome, for example created, updated and deleted
-// copies. The metric is <kind>_<things>_total, with one label.
+// Work describes what a controller does, for example creating and deleting copies, counted by the outcome. The metric
+// is called <kind>_<things>_total, and has one label for the outcome.
 type Work struct{ Things, Label, Help string }
 
-// Metrics registers the metrics of a kind without updates of Pods. An empty Work counts nothing.
+// Metrics registers the metrics of a kind whose controller does not update Pods. With an empty Work, nothing is
+// counted.
 func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Controller, error) {
 	m := &Controller{leakage: newLeakage(kind)}
 	if w.Things == "" {
@@ -32,7 +33,7 @@ func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Controller,
 	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.done))
 }
 
-// Done counts finished work, or the outcomes of requests.
+// Done adds n to the count of an outcome.
 func (m *Controller) Done(what string, n int64) {
 	if m != nil && n > 0 {
 		m.done.WithLabelValues(what).Add(float64(n))
@@ -46,7 +47,7 @@ func newLeakage(kind string) *prometheus.CounterVec {
 }
 
 // New registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case. recreates is
-// true if the controller deletes Pods in order to create new Pods.
+// true if the controller updates Pods by deleting the old Pods and creating new Pods.
 func New(registry prometheus.Registerer, kind string, recreates bool) (*Controller, error) {
 	m := &Controller{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
@@ -77,7 +78,7 @@ func (m *Controller) UpdatedInPlace() {
 	}
 }
 
-// Recreated counts a Pod deleted for an update. why are the reasons why the Pod was not updated in place.
+// Recreated counts a Pod deleted for an update. why contains the reasons why the Pod could not be updated in place.
 func (m *Controller) Recreated(why reason.List) {
 	if m == nil {
 		return
@@ -89,22 +90,22 @@ func (m *Controller) Recreated(why reason.List) {
 	m.recreates.WithLabelValues(string(why[0].Code)).Inc()
 }
 
-// Observer returns an observer that counts owners with writes missing in the cache for too long. name returns the
-// name of an owner.
+// Observer returns an observer that counts the owners whose writes do not appear in the cache for too long. name
+// returns the name of an owner.
 func (m *Controller) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
 	return observer{m, name}
 }
 
-// observer counts the tracker's alarms in OpenKruise's metric.
+// observer counts an alarm of the expectation tracker in OpenKruise's metric.
 type observer struct {
 	metrics *Controller
 	name    func(expectations.Pending) (namespace, name string)
 }
 
-// Waiting does nothing, because waiting is normal.
+// Waiting does nothing, because a cache that lags behind for a short time is normal.
 func (observer) Waiting(expectations.Pending) {}
 
-// Late counts an owner with writes missing in the cache for too long.
+// Late counts an owner whose writes do not appear in the cache for too long.
 func (o observer) Late(p expectations.Pending) {
 	if o.metrics != nil {
 		o.metrics.leakage.WithLabelValues(o.name(p)).Inc()

@@ -22,51 +22,52 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Why a Pod is not restarted.
+// These are the reasons why a Pod is not restarted.
 const (
 	// RequestFailed means that a node agent, or the deadline, has ended a request before all containers were recreated.
 	RequestFailed reason.Code = "RequestFailed"
 	// NoContainer means that a Pod has no container with a requested name.
 	NoContainer reason.Code = "NoContainer"
-	// NotStartedAgain means that the kubelet would not start a stopped container again.
+	// NotStartedAgain means that the kubelet would not start a container again once it has stopped.
 	NotStartedAgain reason.Code = "NotStartedAgain"
 	// NeverStarted means that a container has never started, so there is nothing to restart.
 	NeverStarted reason.Code = "NeverStarted"
-	// BeingChanged means that an update of the Pod, or a hook, comes first.
+	// BeingChanged means that an update of the Pod or a lifecycle hook is in progress and must end before the restart.
 	BeingChanged reason.Code = "BeingChanged"
-	// EarlierRequest means that the request of an earlier restart is about to go.
+	// EarlierRequest means that the request of the previous restart must first be deleted.
 	EarlierRequest reason.Code = "EarlierRequest"
-	// NoAgents means that nothing restarts containers, because of a feature gate.
+	// NoAgents means that there are no node agents to restart containers, because a feature gate is off.
 	NoAgents reason.Code = "NoAgents"
-	// NotServed means that the API server does not have the requests for restarts: their CustomResourceDefinition is not
-	// installed, or does not serve the version.
+	// NotServed means that the API server does not serve ContainerRecreateRequests: their CustomResourceDefinition is
+	// not installed, or does not serve the version.
 	NotServed reason.Code = "NotServed"
-	// NotYet means that the time of the restart is to come.
+	// NotYet means that the time requested for the restart is in the future.
 	NotYet reason.Code = "NotYet"
 )
 
-// Reasons of the condition without a reason of a Pod.
+// These are reasons of the condition if no Pod gives a reason.
 const (
 	Restarting reason.Code = "Restarting"
 	Restarted  reason.Code = "Restarted"
 )
 
-// mostNamed limits the number of reasons in a condition, and longestDetail the length of a message that comes from a
-// Node.
+// mostNamed is the largest number of reasons in a condition, and longestDetail the largest length of a message that
+// comes from a Node.
 const (
 	mostNamed     = 5
 	longestDetail = 256
 )
 
-// lookAgain is the time until the next pass while the API server does not serve the requests.
+// lookAgain is how long a reconciliation waits before it asks again whether the API server serves
+// ContainerRecreateRequests.
 const lookAgain = 10 * time.Second
 
-// WithoutAgents says that no agents exist.
+// WithoutAgents returns the reason that no node agents exist.
 func WithoutAgents() reason.Reason {
 	return reason.Reason{Code: NoAgents, Detail: "nothing restarts containers without the feature gate " + string(apps.GateKruiseDaemon), Remedy: "switch the gate on"}
 }
 
-// Unserved says that the API server does not have a resource.
+// Unserved returns the reason that the API server does not serve a resource.
 func Unserved(resource schema.GroupVersionResource) reason.Reason {
 	return reason.Reason{
 		Code: NotServed, Detail: "the API server does not serve " + resource.Resource + " in version " + resource.Version,
@@ -74,23 +75,26 @@ func Unserved(resource schema.GroupVersionResource) reason.Reason {
 	}
 }
 
-// keepShare is the interval at which the budgets are asked again for a Pod whose containers are being restarted.
+// keepShare is the interval after which a Pod whose containers are being restarted is counted again against its
+// budgets.
 const keepShare = 4 * time.Second
 
-// View is what a pass knows about the restart of a workload. A nil View means that there is no restart.
+// View is what a reconciliation knows about the restart of a workload. A nil View means that no restart is requested.
 type View struct {
-	// Wish is nil if the workload does not have the annotation.
+	// Wish is the requested restart; nil if the workload does not have the annotation.
 	Wish *Wish
-	// Off says why no container can be restarted at present. The code is empty if containers can be restarted.
+	// Off says why no container of the workload can be restarted now. The code of Off is empty if containers can be
+	// restarted.
 	Off reason.Reason
-	// Rest returns why the restart of a Pod must wait after a refusal, or nil. A nil Rest means that no Pod must wait.
+	// Rest returns the error for which the restart of a Pod was refused, as long as the Pod must wait before the next
+	// attempt, otherwise nil. If Rest itself is nil, no Pod must wait.
 	Rest func(*corev1.Pod) error
 	Now  time.Time
 
 	requests map[types.UID]*v1beta1.ContainerRecreateRequest
 }
 
-// NewView returns a View with the requests of a workload.
+// NewView returns a View of the restart that wish requests, and of the workload's ContainerRecreateRequests.
 func NewView(wish *Wish, requests []*v1beta1.ContainerRecreateRequest, now time.Time) *View {
 	v := &View{Wish: wish, Now: now, requests: make(map[types.UID]*v1beta1.ContainerRecreateRequest, len(requests))}
 	for _, request := range requests {
@@ -101,45 +105,46 @@ func NewView(wish *Wish, requests []*v1beta1.ContainerRecreateRequest, now time.
 	return v
 }
 
-// Away reports whether a restart of the Pod is in progress: such a Pod is not available.
+// Away reports whether a restart of the Pod is in progress. Such a Pod counts as unavailable.
 func (v *View) Away(pod *corev1.Pod) bool {
 	request := v.requests[pod.UID]
 	return request != nil && IsUnderWay(request)
 }
 
-// Plan says what a pass does for the restart.
+// Plan says what a reconciliation does for a restart.
 type Plan struct {
-	// Wish is the request for a restart from which the plan was made.
+	// Wish is the requested restart that the plan carries out.
 	Wish *Wish
-	// Restart are the Pods for which requests are to be created, within maxUnavailable.
+	// Restart lists the Pods for which requests are to be created. Their number stays within maxUnavailable.
 	Restart []*corev1.Pod
-	// Keep are the Pods whose containers are being restarted. The budgets must be asked again for these Pods.
+	// Keep lists the Pods whose containers are being restarted. The budgets must be asked again about these Pods.
 	Keep []*corev1.Pod
-	// Remove are the requests to delete, because no decision needs the requests any more.
+	// Remove lists the ContainerRecreateRequests to delete, because no decision depends on these requests any more.
 	Remove []*v1beta1.ContainerRecreateRequest
-	// Failures name the Pods that cannot be restarted. Off says why no Pod can be restarted. The code of Off is empty
-	// if some Pod can be restarted, or if no Pod waits for a restart.
+	// Failures lists the Pods that cannot be restarted, with reasons. Off says why no Pod can be restarted. The code of
+	// Off is empty if some Pod can be restarted, or if no Pod waits for a restart.
 	Failures reason.List
 	Off      reason.Reason
-	// Condition is the progress; the zero value if there is no request for a restart.
+	// Condition describes the progress of the restart; the zero value if no restart is requested.
 	Condition v1beta1.Condition
-	// After is the time until the next pass if no event occurs; zero for never.
+	// After is the time after which the workload is reconciled again if no event occurs; zero means never.
 	After time.Duration
 }
 
-// Rules are the workload's rules for a restart.
+// Rules are the rules that a workload sets for a restart.
 type Rules struct {
-	// Replicas is the wanted number of Pods, Partition how many keep their containers, MaxUnavailable how many may be
-	// unavailable. Paths are the paths of the fields.
+	// Replicas is the wanted number of Pods, Partition the number of Pods whose containers are not restarted,
+	// MaxUnavailable the largest number of unavailable Pods. Paths are the paths of these fields in the spec.
 	Replicas, Partition, MaxUnavailable int
 	Paused                              bool
 	Paths                               rollout.Paths
-	// Order returns the Pods in the order of restarts.
+	// Order returns the Pods in the order in which they are restarted.
 	Order func() []*corev1.Pod
-	// Skips reports Pods that are about to be deleted, and so are not restarted. Nil for none.
+	// Skips reports whether a Pod is about to be deleted, and therefore is not restarted. Nil means that no Pod is
+	// skipped.
 	Skips func(*corev1.Pod) bool
-	// Keeps reports Pods whose containers are not restarted, besides the Pods excluded by Partition; these Pods are the
-	// last in the order. Nil for none.
+	// Keeps reports whether a Pod's containers are not restarted for a reason besides Partition; these Pods are the
+	// last in the order. Nil means that there are no such Pods.
 	Keeps func(*corev1.Pod) bool
 }
 
@@ -158,8 +163,9 @@ func (r *Rules) batch(crew []joined) batch.Rules {
 	return out
 }
 
-// Decide decides which containers to restart now, from its arguments alone. All active Pods are restarted, except Pods
-// that wait for a hook before their deletion. rulesOf is called only if there is something to decide.
+// Decide decides which containers to restart now. The decision depends on the arguments alone. All active Pods are
+// restarted, except Pods whose deletion waits for a hook. rulesOf is called only if a restart is requested, or if
+// requests are left.
 func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	if v == nil || v.Wish == nil && len(v.requests) == 0 {
 		return &Plan{}
@@ -207,12 +213,12 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	return plan
 }
 
-// joined is a Pod whose containers are to be restarted, or have been restarted.
+// joined is a Pod that takes part in the restart: its containers have been or will be restarted.
 type joined struct {
 	batch.Member
 
 	pod     *corev1.Pod
-	failure reason.Reason // the code is empty if the Pod can be restarted
+	failure reason.Reason // why the Pod cannot be restarted; the code is empty if the Pod can
 }
 
 func (v *View) crew(set *podcontrol.Set, pods []*corev1.Pod, skips func(*corev1.Pod) bool) []joined {
@@ -226,7 +232,7 @@ func (v *View) crew(set *podcontrol.Set, pods []*corev1.Pod, skips func(*corev1.
 	return crew
 }
 
-// read collects the Pods for Keep and the Failures of the plan.
+// read fills Keep and Failures of the plan from the Pods of the restart.
 func (p *Plan) read(crew []joined) {
 	for i := range crew {
 		if crew[i].Standing == batch.Restarting {
@@ -239,14 +245,15 @@ func (p *Plan) read(crew []joined) {
 	slices.SortFunc(p.Failures, func(a, b reason.Reason) int { return strings.Compare(a.Object.Name, b.Object.Name) })
 }
 
-// wake sets After, unless After is shorter already.
+// wake shortens After to the given time, if After is longer or zero.
 func (p *Plan) wake(after time.Duration) {
 	if after > 0 && (p.After == 0 || after < p.After) {
 		p.After = after
 	}
 }
 
-// tidy finds the requests to delete. A request in progress is deleted only if the Pod is gone.
+// tidy fills Remove of the plan with the requests to delete. A request in progress is deleted only if its Pod no longer
+// exists.
 func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 	active := make(map[types.UID]*corev1.Pod, len(v.requests))
 	if len(v.requests) > 0 {
@@ -254,7 +261,7 @@ func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 			active[set.Active[i].UID] = set.Active[i].Pod
 		}
 		for _, pod := range slices.DeleteFunc(slices.Clone(set.NotSelected), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
-			active[pod.UID] = pod // the Pod may stay, because the release may fail
+			active[pod.UID] = pod // the Pod may continue to exist, because releasing it may fail
 		}
 	}
 	for uid, request := range v.requests {
@@ -271,12 +278,13 @@ func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 	slices.SortFunc(p.Remove, func(a, b *v1beta1.ContainerRecreateRequest) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// isShown reports whether the Pod's own status shows that no container is left to restart.
+// isShown reports whether the status of the Pod shows that all its containers have been restarted.
 func (w *Wish) isShown(pod *corev1.Pod) bool {
 	return !pod.CreationTimestamp.Time.Before(w.At.Truncate(time.Second)) || batch.IsRestarted(pod, w.Containers, w.At)
 }
 
-// member describes a Pod. failure says why the Pod cannot be restarted; the code is empty if the Pod can be restarted.
+// member describes a Pod for the selection of Pods to restart. failure says why the Pod cannot be restarted; the code
+// is empty if the Pod can be restarted.
 func (v *View) member(pod *podcontrol.Pod) (m batch.Member, failure reason.Reason) {
 	m = batch.Member{Name: pod.Name, Available: pod.Available}
 	request := v.requests[pod.UID]
@@ -309,9 +317,9 @@ func (v *View) member(pod *podcontrol.Pod) (m batch.Member, failure reason.Reaso
 	return m, failure
 }
 
-// obstacle says why a Pod can never be restarted.
+// obstacle returns why a Pod can never be restarted; the code is empty if the Pod can.
 func (w *Wish) obstacle(pod *corev1.Pod) reason.Reason {
-	const killed = 137 // a container that handles the signal may end with 0
+	const killed = 137 // a container that handles the signal may exit with code 0
 	for _, name := range w.namesIn(pod) {
 		at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 		switch {
@@ -324,7 +332,7 @@ func (w *Wish) obstacle(pod *corev1.Pod) reason.Reason {
 	return reason.Reason{}
 }
 
-// refusal says why a Pod cannot be restarted now.
+// refusal returns why a Pod cannot be restarted now; the code is empty if the Pod can.
 func (v *View) refusal(pod *podcontrol.Pod) reason.Reason {
 	if pod.Updating || pod.State != "" && pod.State != lifecycle.Normal {
 		return reason.Reason{Code: BeingChanged, Detail: "an update of the Pod, or a hook, comes first"}
@@ -346,7 +354,7 @@ func (v *View) refusal(pod *podcontrol.Pod) reason.Reason {
 	return reason.Reason{}
 }
 
-// report sets the plan's Condition to the progress.
+// report sets the plan's Condition to the progress of the restart.
 func (p *Plan) report(crew []joined, why reason.List, complete bool) {
 	var count [batch.Failed + 1]int
 	for i := range crew {
@@ -373,10 +381,10 @@ func (p *Plan) report(crew []joined, why reason.List, complete bool) {
 	c.Message = reason.Shorten(c.Message, longestMessage)
 }
 
-// longestMessage limits the length of the condition's message.
+// longestMessage is the largest length of the condition's message.
 const longestMessage = 1024
 
-// Problems returns the obstacles that only users can remove.
+// Problems returns the reasons that only users can remove.
 func (p *Plan) Problems() reason.List {
 	if p.Off.Code == "" {
 		return p.Failures
@@ -384,7 +392,7 @@ func (p *Plan) Problems() reason.List {
 	return append(reason.List{p.Off}, p.Failures...)
 }
 
-// Report writes the progress into the conditions of a status. A nil Plan changes nothing.
+// Report writes the plan's Condition into the conditions of a status. A nil Plan changes nothing.
 func (p *Plan) Report(conditions *v1beta1.Conditions, now metav1.Time) {
 	switch {
 	case p == nil:

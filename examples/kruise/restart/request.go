@@ -22,22 +22,22 @@ const startSeconds = 600
 // defaultGrace is the kubelet's default grace period, in seconds.
 const defaultGrace = 30
 
-// namePrefix begins the names of requests. A Pod has a single request at a time, so a repeated creation fails because
-// of the name.
+// namePrefix is the prefix of the names of requests. The rest of the name is the Pod's UID. A Pod has a single request
+// at a time, so creating a second request fails because the name exists.
 const namePrefix = "restart-"
 
 func nameOf(pod types.UID) string { return namePrefix + string(pod) }
 
-// podOf returns the UID of a request's Pod, and whether this package has made the request.
+// podOf returns the UID of the Pod that a request is for; ours is false if this package has not made the request.
 func podOf(request *v1beta1.ContainerRecreateRequest) (pod types.UID, ours bool) {
 	name, ours := strings.CutPrefix(request.Name, namePrefix)
 	_, marked := request.Annotations[apps.AnnotationRestartContainers]
 	return types.UID(name), ours && marked
 }
 
-// Request returns the request for a Pod. The owner is the workload.
+// Request returns a new ContainerRecreateRequest for a Pod. The request's owner is the workload.
 func (w *Wish) Request(pod *corev1.Pod, owner metav1.OwnerReference) *v1beta1.ContainerRecreateRequest {
-	owner.BlockOwnerDeletion = nil // the deletion of a workload need not wait for requests
+	owner.BlockOwnerDeletion = nil // the deletion of a workload does not have to wait for requests
 	request := &v1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: nameOf(pod.UID), OwnerReferences: []metav1.OwnerReference{owner},
@@ -54,7 +54,7 @@ func (w *Wish) Request(pod *corev1.Pod, owner metav1.OwnerReference) *v1beta1.Co
 	return request
 }
 
-// namesIn are the names of the containers to restart in a Pod.
+// namesIn returns the names of the containers to restart in a Pod.
 func (w *Wish) namesIn(pod *corev1.Pod) []string {
 	if len(w.Containers) > 0 {
 		return w.Containers
@@ -76,7 +76,7 @@ func (w *Wish) isFor(request *v1beta1.ContainerRecreateRequest) bool {
 	return w != nil && request.Annotations[apps.AnnotationRestartContainers] == w.text
 }
 
-// failureOf says why a completed request has failed; the code is empty if all containers were recreated.
+// failureOf returns why an ended request has failed; the code is empty if all containers were recreated.
 func failureOf(request *v1beta1.ContainerRecreateRequest) (why reason.Reason) {
 	status := &request.Status
 	for i := range request.Spec.Containers {

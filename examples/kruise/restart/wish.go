@@ -13,20 +13,20 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// mostContainers limits the number of names in an annotation.
+// mostContainers is the largest number of container names in an annotation.
 const mostContainers = 100
 
-// Wish is a user's request for a restart, as in the annotation.
+// Wish is the restart that a user requests by the annotation.
 type Wish struct {
 	// At is the time of the restart: containers that have started before At are to be restarted.
 	At time.Time
 	// Containers are the names of the containers to restart; nil means all containers of each Pod.
 	Containers []string
-	// text is the annotation.
+	// text is the content of the annotation.
 	text string
 }
 
-// String returns the annotation, or the empty string for a nil Wish.
+// String returns the content of the annotation, or the empty string for a nil Wish.
 func (w *Wish) String() string {
 	if w == nil {
 		return ""
@@ -34,7 +34,7 @@ func (w *Wish) String() string {
 	return w.text
 }
 
-// Read parses the annotation of a workload, and returns nil if there is no annotation. Invalid values become problems
+// Read parses the annotation of a workload, and returns nil if there is no annotation. Invalid values become Problems
 // of read.
 func Read(read *judge.Reading, annotations map[string]string) *Wish {
 	text, exists := annotations[apps.AnnotationRestartContainers]

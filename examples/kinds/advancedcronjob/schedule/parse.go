@@ -18,20 +18,20 @@ const (
 	// NeverDue means that the schedule can be parsed but never matches, for example because it asks for the 31st of
 	// February.
 	NeverDue reason.Code = "NeverDue"
-	// TooOften means that a schedule asks for runs at too short intervals.
+	// TooOften means that the intervals between the slots are too short.
 	TooOften reason.Code = "TooOften"
-	// UnreadableTimeZone means that the time zone does not exist, or that two are given.
+	// UnreadableTimeZone means that the time zone does not exist, or that two time zones are given.
 	UnreadableTimeZone reason.Code = "UnreadableTimeZone"
 )
 
-// These are field paths.
+// These are paths of fields in the spec.
 const (
 	schedulePath = "spec.schedule"
 	zonePath     = "spec.timeZone"
 )
 
-// Schedule computes the slots of a schedule. A Schedule is immutable and safe for concurrent use. Make a Schedule with
-// Parse.
+// Schedule computes the slots of a schedule. A Schedule is immutable and safe for concurrent use. Parse makes a
+// Schedule.
 type Schedule struct {
 	text  string
 	every time.Duration // the interval of "@every", otherwise zero
@@ -39,11 +39,11 @@ type Schedule struct {
 	zone  *time.Location
 }
 
-// mostText is the largest length of a schedule. A list of all values for all fields is shorter.
+// mostText is the largest length of a schedule. Even a schedule that lists all values of all fields is shorter.
 const mostText = 1024
 
-// Parse parses a schedule. zone is spec.timeZone, nil if unset; local is the time zone for schedules that name none,
-// UTC if nil. The error is a Reason of this package.
+// Parse parses a schedule expression. zone is spec.timeZone, or nil if unset. local is the time zone for schedules that
+// name no time zone; nil means UTC. The error is a Reason of this package.
 func Parse(expression string, zone *string, local *time.Location) (*Schedule, error) {
 	if len(expression) > mostText {
 		return nil, unreadable(expression, fmt.Errorf("it has %d characters, at most %d are read", len(expression), mostText))
@@ -73,12 +73,12 @@ func Parse(expression string, zone *string, local *time.Location) (*Schedule, er
 	return s, nil
 }
 
-// Shortest is the shortest interval that a new schedule may ask for. Stored schedules with shorter intervals still
-// work.
+// Shortest is the shortest interval between slots that a new schedule may have. Stored schedules with shorter intervals
+// still run.
 const Shortest = 10 * time.Second
 
-// Check returns an error if a new schedule must be refused: the schedule cannot be parsed, asks for intervals shorter
-// than [Shortest], or is never due after now.
+// Check returns an error if a new schedule must be refused: the schedule cannot be parsed, has intervals shorter than
+// [Shortest], or is never due after now.
 func Check(expression string, zone *string, now time.Time) error {
 	s, err := Parse(expression, zone, now.Location())
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Schedule) neverDue() reason.Reason {
 	}
 }
 
-// longest is how many characters of a value a reason shows.
+// longest is the largest number of characters of a value that a reason shows.
 const longest = 100
 
 func unreadable(expression string, err error) error {
@@ -113,7 +113,7 @@ func unreadable(expression string, err error) error {
 	}
 }
 
-// zoneOf separates a schedule into expression and time zone.
+// zoneOf separates a time zone at the beginning of a schedule from the expression.
 func zoneOf(expression string, zone *string, local *time.Location) (string, *time.Location, error) {
 	if local == nil {
 		local = time.UTC
@@ -149,7 +149,7 @@ func zoneOf(expression string, zone *string, local *time.Location) (string, *tim
 	return expression, local, nil
 }
 
-// loadZone loads a time zone by name. "Local" is refused because it would depend on the process, and an empty name
+// loadZone loads a time zone by name. "Local" is refused because its meaning depends on the process, and an empty name
 // because its meaning is unclear.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "Local") {
@@ -171,7 +171,7 @@ func parse(expression string) (parsed cron.Schedule, err error) {
 	return cron.ParseStandard(expression)
 }
 
-// everyOf parses "@every" again, because the library replaces durations of zero and less by a second.
+// everyOf parses "@every" expressions again, because the library replaces durations of zero and less by a second.
 func everyOf(expression string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimPrefix(expression, "@every "))
 	switch {

@@ -8,11 +8,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// horizon is how many years ahead Next searches. A 29th of February that is a Sunday comes every 28 years, or after 40
-// years if a leap year is left out.
+// horizon is how many years ahead Next searches for a slot. The rarest slot is a 29th of February on a certain weekday,
+// which comes every 28 years, or after 40 years if a leap year is left out.
 const horizon = 41
 
-// Next returns the first slot after the given time, to the second; for "@every", the given time counts as a slot. If
+// Next returns the first slot after the given time, in whole seconds. For "@every", the given time counts as a slot. If
 // there is no later slot, Next returns the zero time.
 func (s *Schedule) Next(after time.Time) time.Time {
 	after = after.Truncate(time.Second)
@@ -20,14 +20,14 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		return after.Add(s.every)
 	}
 	end := after.AddDate(horizon, 0, 0)
-	// The library is right in all time zones only between two changes of the clocks, where local time has a constant
+	// The cron library is right in all time zones only between two clock changes, where local time has a constant
 	// offset from UTC.
 	for at := after.Add(time.Second).In(s.zone); at.Before(end); {
 		_, offset := at.Zone()
 		fixed := *s.cron
 		fixed.Location = time.FixedZone("", offset)
 		_, change := at.ZoneBounds()
-		if !change.IsZero() && !change.After(at) { // package time returns such a change for years in the far future
+		if !change.IsZero() && !change.After(at) { // for years far ahead, package time returns a past change
 			change = at.AddDate(0, 0, 1)
 		}
 		slot := fixed.Next(at.Add(-time.Second))
@@ -36,7 +36,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 			return slot.In(after.Location())
 		case !change.IsZero() && change.Before(at.AddDate(yearsOfNext, 0, 0)):
 			at = change
-		default: // the library stops searching after some years
+		default: // the library stops its search after some years
 			at = at.AddDate(yearsOfNext, 0, 0)
 		}
 	}
@@ -46,19 +46,19 @@ func (s *Schedule) Next(after time.Time) time.Time {
 // yearsOfNext is how many years ahead the library searches.
 const yearsOfNext = 5
 
-// CountedMissed is the number up to which missed slots of cron expressions are counted exactly.
+// CountedMissed is the number up to which the missed slots of a cron expression are counted exactly.
 const CountedMissed = 100
 
-// Count is a number of missed slots: N, or more than N.
+// Count is a number of missed slots. The number is N, or more than N if More is true.
 type Count struct {
 	N    int64
 	More bool
 }
 
-// IsZero reports whether there are none.
+// IsZero reports whether no slot was missed.
 func (c Count) IsZero() bool { return c.N <= 0 && !c.More }
 
-// String is "7", or "more than 100".
+// String returns, for example, "7" or "more than 100".
 func (c Count) String() string {
 	if c.More {
 		return "more than " + strconv.FormatInt(c.N, 10)
@@ -66,16 +66,16 @@ func (c Count) String() string {
 	return strconv.FormatInt(c.N, 10)
 }
 
-// Window says which slots to consider: slots after Last and From, up to Now.
+// Window says which slots count: slots after both Last and From, and up to Now.
 type Window struct {
-	// Last is the newest slot that was started, zero if none. If Last is zero, Created is used. If both are zero, no
-	// slot is due.
+	// Last is the newest slot whose run was started; zero means none. If Last is zero, Created is used instead. If both
+	// are zero, no slot is due.
 	Last, Created time.Time
-	// From is when the schedule was last changed, zero if never: earlier slots do not count.
+	// From is when the schedule was last changed; zero means never. Slots before From do not count.
 	From time.Time
-	// Told is the slot up to which missed slots were reported before, zero if none.
+	// Told is the slot up to which missed slots have been reported already; zero means none.
 	Told time.Time
-	// Deadline is how many seconds after its time a slot may still be started; nil means no limit.
+	// Deadline is the number of seconds after a slot within which its run may still be started; nil means no limit.
 	Deadline *int64
 	Now      time.Time
 }
@@ -91,24 +91,24 @@ func (w Window) since() time.Time {
 	return w.Last.Truncate(time.Second)
 }
 
-// Due is the result of Schedule.Due.
+// Due is the result of the method [Schedule.Due].
 type Due struct {
-	// Slot is the slot to start now, zero if none.
+	// Slot is the slot whose run must be started now; zero means none.
 	Slot time.Time
-	// Newest is the newest slot in the window, even if past the deadline; zero if none.
+	// Newest is the newest slot in the window, even if its deadline has passed; zero means none.
 	Newest time.Time
-	// Missed is how many slots in the window will not be started and were not reported before.
+	// Missed is the number of slots in the window whose runs will not be started and that have not been reported yet.
 	Missed Count
-	// Next is the first slot after now, or after Last if Last is in the future; zero if none.
+	// Next is the first slot after now, or after Last if Last is in the future; zero means none.
 	Next time.Time
-	// Why says why the newest slot is not started, or why there is no slot.
+	// Why is the reason why the newest slot is not started, or why there is no slot.
 	Why reason.Reason
 }
 
-// TooLate means that the deadline for starting the newest slot has passed.
+// TooLate means that the deadline for starting the newest slot's run has passed.
 const TooLate reason.Code = "TooLate"
 
-// Due says which slot to start now: the newest slot if several are due.
+// Due returns which slot must be started now: the newest slot if several slots are due.
 func (s *Schedule) Due(w Window) Due {
 	since, from, now := w.since(), w.From.Truncate(time.Second), w.Now.Truncate(time.Second)
 	d := Due{Newest: s.newest(since, now), Next: s.nextAfter(since, now)}
@@ -143,7 +143,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// nextAfter returns the first slot after now. since is a slot, or the time from which "@every" counts.
+// nextAfter returns the first slot after now. since is a slot, or the time from which slots of "@every" are counted.
 func (s *Schedule) nextAfter(since, now time.Time) time.Time {
 	if s.every > 0 {
 		return s.round(since, s.rounds(since, now)+1).In(now.Location())
@@ -156,15 +156,15 @@ func (s *Schedule) rounds(since, now time.Time) int64 {
 	return max(0, (now.Unix()-since.Unix())/int64(s.every/time.Second))
 }
 
-// round returns the n-th slot of "@every" after since.
+// round returns the n-th slot of "@every" after the time since.
 func (s *Schedule) round(since time.Time, n int64) time.Time {
 	return time.Unix(since.Unix()+n*int64(s.every/time.Second), 0)
 }
 
-// atHand is how many slots are checked one after the other before a binary search.
+// atHand is how many slots are checked one by one before a binary search starts.
 const atHand = 8
 
-// newest returns the last slot after since and up to now, zero if there is none.
+// newest returns the last slot after since and up to now; zero means none.
 func (s *Schedule) newest(since, now time.Time) time.Time {
 	if s.every > 0 {
 		n := s.rounds(since, now)
@@ -194,7 +194,7 @@ func (s *Schedule) newest(since, now time.Time) time.Time {
 	return s.Next(time.Unix(low, 0)).In(now.Location())
 }
 
-// count returns the number of slots after a given time, up to and including the slot newest. Slots of "@every" are
+// count returns the number of slots after the time after, up to and including the slot newest. Slots of "@every" are
 // counted from since.
 func (s *Schedule) count(since, after, newest time.Time) Count {
 	if s.every > 0 {

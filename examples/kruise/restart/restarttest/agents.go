@@ -1,5 +1,5 @@
-// Package restarttest answers "do restarts of a workload's containers keep their promises under faults?" for schedules
-// of package chaos, of any kind.
+// Package restarttest answers "do restarts of a workload's containers keep their promises under faults?" for the fault
+// schedules of package chaos, for workloads of any kind.
 package restarttest
 
 import (
@@ -37,20 +37,20 @@ type (
 // patience is how long the agents wait for a stopped container.
 const patience = 2 * time.Minute
 
-// Agents are the node agents of a schedule, and the users that ask for restarts. Make Agents with New.
+// Agents play the node agents in a fault schedule, and the users that request restarts. New makes Agents.
 type Agents struct {
 	*chaos.World
 
-	before map[types.UID]map[string]string // instances at the first sight of a request
-	absent atomic.Bool                     // the CRD of requests
+	before map[types.UID]map[string]string // instances of each container when the request was first seen
+	absent atomic.Bool                     // true if the CRD of ContainerRecreateRequests is not installed
 }
 
-// New returns the agents of a schedule.
+// New returns the agents for a fault schedule.
 func New(world *chaos.World) *Agents {
 	return &Agents{World: world, before: map[types.UID]map[string]string{}}
 }
 
-// Presence says whether the API server has the CRD of requests, for the controllers.
+// Presence tells the controllers whether the API server has the CRD of ContainerRecreateRequests.
 func (a *Agents) Presence(schema.GroupVersionKind) watchhealth.State {
 	if a.absent.Load() {
 		return watchhealth.Absent
@@ -58,7 +58,7 @@ func (a *Agents) Presence(schema.GroupVersionKind) watchhealth.State {
 	return watchhealth.Served
 }
 
-// Denies answers writes to requests without their CRD.
+// Denies answers writes of ContainerRecreateRequests with NotFound while their CRD is not installed.
 func (a *Agents) Denies(call faultapi.Call) error {
 	if a.absent.Load() && isRequest(call) {
 		return apierrors.NewNotFound(call.Resource, call.Name)
@@ -71,7 +71,7 @@ func isRequest(call faultapi.Call) bool {
 	return call.Resource == resource.GroupResource()
 }
 
-// install applies the CRD of requests, or removes the CRD together with all requests.
+// install installs the CRD of ContainerRecreateRequests, or removes the CRD together with all requests.
 func (a *Agents) install(ctx context.Context, is bool) {
 	a.Logf("user: the CRD of requests: %t", is)
 	a.absent.Store(!is)
@@ -85,8 +85,8 @@ func (a *Agents) install(ctx context.Context, is bool) {
 	}
 }
 
-// Ask sets or removes the annotation for a restart on an owner, without a write to the server. Now and then, Ask also
-// installs or removes the CRD of requests.
+// Ask sets or removes the restart annotation in an owner, and leaves the write to the caller. Sometimes Ask also
+// installs or removes the CRD of ContainerRecreateRequests.
 func (a *Agents) Ask(ctx context.Context, owner client.Object) {
 	if a.Chance(15) {
 		a.install(ctx, a.absent.Load())
@@ -132,7 +132,8 @@ func (a *Agents) step(ctx context.Context, r *request) bool {
 	return a.restart(ctx, pod, r)
 }
 
-// restart stops the first container whose instance is old, or ends the request when all new instances are ready.
+// restart stops the first container that has not been restarted, or ends the request when all restarted containers are
+// ready.
 func (a *Agents) restart(ctx context.Context, pod *corev1.Pod, r *request) bool {
 	done := 0
 	for i := range r.Spec.Containers {
@@ -150,7 +151,7 @@ func (a *Agents) restart(ctx context.Context, pod *corev1.Pod, r *request) bool 
 	return done == len(r.Spec.Containers) && a.complete(ctx, r, "")
 }
 
-// complete ends a request; with a message nothing counts as recreated.
+// complete ends a request. If a message is given, no container counts as recreated.
 func (a *Agents) complete(ctx context.Context, r *request, message string) bool {
 	phase := v1beta1.ContainerRecreateRequestSucceeded
 	if message != "" {
@@ -186,19 +187,19 @@ func (a *Agents) isAway(pod *corev1.Pod, but types.UID) bool {
 	return false
 }
 
-// View is the input of a pass.
+// View is the state of a workload in which a reconciliation decides.
 type View struct {
 	Owner client.Object
 	Pods  []*corev1.Pod
-	// IsAvailable says that a Pod serves.
+	// IsAvailable reports whether a Pod is available.
 	IsAvailable func(*corev1.Pod) bool
-	// Least is how many available Pods the pass must leave.
+	// Least is how many available Pods a write must leave.
 	Least  int
 	Paused bool
 }
 
-// Judge judges a write of a controller to a request: a restart has a wish, restarts no Pod twice, and leaves enough
-// available Pods. A request with an agent at work goes with its Pod alone.
+// Judge judges a controller's write of a request: a restart must have been requested, must not restart a Pod twice, and
+// must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod is gone.
 func (a *Agents) Judge(x *chaos.Write, v View) {
 	created, isNew := x.After.(*request)
 	removed, existed := x.Before.(*request)
@@ -264,8 +265,8 @@ func hasRestarted(pod *corev1.Pod, at time.Time, containers []v1beta1.ContainerR
 	return true
 }
 
-// Converged judges the end: no request is in progress and, if the rules let all Pods restart, each has restarted, or
-// its request has failed, and the condition says so.
+// Converged judges the final state: no request is in progress and, if the rules allow all Pods to restart, each Pod has
+// been restarted or its request has failed, and the condition says so.
 func (a *Agents) Converged(owner client.Object, conditions v1beta1.Conditions, pods []*corev1.Pod, all bool) {
 	text, wanted := owner.GetAnnotations()[apps.AnnotationRestartContainers]
 	c := conditions.Find(apps.ConditionContainersRestarted)
@@ -285,7 +286,7 @@ func (a *Agents) Converged(owner client.Object, conditions v1beta1.Conditions, p
 	if !wanted || !all {
 		return
 	}
-	waits := false // for the CRD
+	waits := false // for the CRD to be installed
 	for _, pod := range pods {
 		if hasRestarted(pod, timeOf(text), containersOf(pod, text)) {
 			continue
