@@ -18,14 +18,14 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 )
 
-// again is the wait before the next pass if the cache is stale.
+// again is the wait before the next pass if the cache does not show the newest state.
 const again = time.Second
 
-// addToPod is the task for a single Pod: a policy may refuse one Pod and accept the next.
+// addToPod is the fanout task of a single Pod, because a policy may refuse one Pod and accept the next Pod.
 func addToPod() fanout.Task { return fanout.Task{Name: "add containers to a Pod"} }
 
-// inject adds the containers to as many Pods as may have running containers at the same time. Pods that have refused
-// the containers before come last.
+// inject adds the containers to Pods, as many as the job allows to have running containers at the same time. Pods for
+// which the API server has refused the containers before are tried last.
 func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) error {
 	open := slices.Clone(d.Open)
 	turn := func(pod *corev1.Pod) (turn int) {
@@ -50,7 +50,7 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 			_, err = podwrite.SendPatches(ctx, v.Client, patches)
 			return err
 		})
-		if apierrors.IsConflict(err) { // somebody has changed the Pod, as the cache will soon show
+		if apierrors.IsConflict(err) { // somebody else has changed the Pod, and the cache will soon show the change
 			pass.Wake(again)
 			return false, nil
 		}
@@ -76,7 +76,7 @@ func setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) 
 	})
 }
 
-// letGo removes the finalizer from a deleted job, and sends an event about containers that still run.
+// letGo removes the finalizer from a job that is being deleted, and sends an event about containers that still run.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if names := goesOn(r.pods.In(v.Owner.Namespace), v.Owner.UID); len(names) > 0 && slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
 		r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventContainersGoOn, "Kubernetes cannot remove ephemeral containers: the job's containers go on in Pods "+
@@ -85,7 +85,7 @@ func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) erro
 	return setFinalizer(ctx, v, pass, false)
 }
 
-// remove deletes a job whose TTL has passed, on condition that the job has not changed since it was read.
+// remove deletes a job whose TTL has passed, unless the job has changed since it was read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

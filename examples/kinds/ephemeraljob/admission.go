@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 )
 
-// endpoint validates EphemeralJobs. No defaults are set.
+// endpoint returns the admission rules of EphemeralJobs. The rules set no defaults.
 func endpoint(admission.Options) *admission.Rules[v1alpha1.EphemeralJob, v1alpha1.EphemeralJob] {
 	return &admission.Rules[v1alpha1.EphemeralJob, v1alpha1.EphemeralJob]{
 		GroupKind:   schema.GroupKind{Group: apps.Group, Kind: "EphemeralJob"},

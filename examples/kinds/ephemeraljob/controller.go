@@ -21,10 +21,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "ephemeraljob-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles EphemeralJobs.
@@ -42,8 +42,8 @@ type Reconciler struct {
 type view = ownercache.View[*v1alpha1.EphemeralJob]
 
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
-// scheme must know the types of v1alpha1. The cache must keep names and environment of ephemeral containers, and their
-// statuses.
+// scheme must contain the types of v1alpha1. The cache must keep the names and the environment of ephemeral containers,
+// and the statuses of ephemeral containers.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -74,7 +74,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile does the next step for a job.
+// Reconcile takes the next step of a job.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil {
@@ -99,13 +99,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case err == nil:
 		err = r.inject(ctx, v, pass, s, d)
-	case !reason.IsFinal(err): // for example, somebody has written the job since
+	case !reason.IsFinal(err): // for example, somebody else has written the job since it was read
 		return pass.Result(err)
 	}
 	return pass.Result(err, r.report(ctx, v, d, err))
 }
 
-// report writes the status after a pass. why says why Pods did not get the containers.
+// report writes the status at the end of a pass. why contains the reasons why Pods did not get the containers.
 func (r *Reconciler) report(ctx context.Context, v *view, d *decision, why error) error {
 	wasRefused := func(pod *corev1.Pod) bool { return r.fanout.Backoff.WasRefused(pod.UID, addToPod()) }
 	if !d.Status.Finished() && (why != nil || !slices.ContainsFunc(d.Open, wasRefused)) {
@@ -119,7 +119,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, d *decision, why error
 	return r.write(ctx, v, d.Status)
 }
 
-// write writes the status if it has changed, and sends the event about the change.
+// write writes the status if it has changed, and then sends the event about the change.
 func (r *Reconciler) write(ctx context.Context, v *view, status v1alpha1.EphemeralJobStatus) error {
 	before := v.Owner.Status
 	if _, err := v.WriteStatus(ctx, status); err != nil {

@@ -27,12 +27,12 @@ type observation struct {
 
 // decision says what a pass must do.
 type decision struct {
-	// Step is the state of the job, and how many Pods may get containers.
+	// Step is the state of the job, and contains the number of Pods that may get containers.
 	Step completion.Step
-	// Open are the wanted Pods that do not have the containers yet, the oldest first. Of these Pods, as many as
-	// Step.Start says get the containers now.
+	// Open lists the wanted Pods that do not have the containers yet, the oldest first. The first Step.Start of these
+	// Pods get the containers now.
 	Open []*corev1.Pod
-	// Status is the status to write, not counting containers added in this pass.
+	// Status is the status to write; containers that this pass adds are not counted yet.
 	Status v1alpha1.EphemeralJobStatus
 }
 
@@ -44,22 +44,25 @@ func decide(o *observation) *decision {
 	return d
 }
 
-// seen is the state of a job's Pods in a pass.
+// seen is the state of a job's Pods.
 type seen struct {
 	matches, wanted int
-	// pods are the Pods that have the containers, by outcome. Pods beyond the wanted number are not counted.
+	// pods contains the Pods that have the containers, by the outcome of the containers. Pods beyond the wanted number
+	// are not counted.
 	pods map[podstate.Outcome][]string
-	// busy is the number of all Pods whose containers of the job have not ended.
+	// busy is the number of Pods in which containers of the job have not ended, including Pods beyond the wanted
+	// number.
 	busy int
-	// open are the wanted Pods that do not have the containers yet, the oldest first.
+	// open lists the wanted Pods that do not have the containers yet, the oldest first.
 	open []*corev1.Pod
-	// taken are Pods that have a container with a name from the template, added by somebody else. stuck are the reasons
-	// why containers cannot start.
+	// taken lists the Pods that have a container with a name from the template, added by somebody else. stuck contains
+	// the reasons why containers cannot start.
 	taken, stuck []string
 }
 
-// survey goes through the Pods: first the Pods that have the containers, then all others, each from the oldest. So a
-// Pod whose labels change later does not replace a Pod that has the containers already.
+// survey counts the Pods in a fixed order: first the Pods that have the containers, then all other Pods, the oldest
+// first in each group. Because of this order, a Pod whose labels start to match later does not replace a Pod that has
+// the containers.
 func survey(o *observation) *seen {
 	s, have := &seen{pods: map[podstate.Outcome][]string{}}, []*corev1.Pod{}
 	for _, pod := range inOrder(o.Pods, o.Settings.selector) {
@@ -107,8 +110,8 @@ func inOrder(pods []*corev1.Pod, selector labels.Selector) (out []*corev1.Pod) {
 	return out
 }
 
-// containersIn reports whether a Pod has a container of the job, or somebody else's container with a name from the
-// template.
+// containersIn reports whether a Pod has a container of the job, and whether the Pod has a container of somebody else
+// with a name from the template.
 func (s *settings) containersIn(pod *corev1.Pod, job types.UID) (own, foreign bool) {
 	for i := range pod.Spec.EphemeralContainers {
 		switch c := &pod.Spec.EphemeralContainers[i]; {
@@ -126,12 +129,13 @@ func (s *settings) names(name string) bool {
 	return slices.ContainsFunc(s.containers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// isOf reports whether a job has added a container.
+// isOf reports whether the container was added by the job.
 func isOf(c *corev1.EphemeralContainer, job types.UID) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == apps.EnvEphemeralJobID && e.Value == string(job) })
 }
 
-// goesOn returns the names of Pods with containers of a job that have not ended, whatever the template says now.
+// goesOn returns the names of the Pods in which containers of a job have not ended, even if the template no longer
+// contains these containers.
 func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
 	for _, pod := range pods {
 		is, _ := podstate.Ephemeral(pod, func(c *corev1.EphemeralContainer) bool { return isOf(c, job) })
@@ -143,7 +147,7 @@ func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
 	return names
 }
 
-// progress returns the progress of the job for package completion.
+// progress returns the progress of the job in the form that package completion needs.
 func (s *seen) progress(before *v1alpha1.EphemeralJobStatus) completion.Progress {
 	ended := len(s.pods[podstate.Succeeded]) + len(s.pods[podstate.Failed])
 	return completion.Progress{

@@ -1,29 +1,31 @@
-// Package ephemeraljob is the reference controller for apps.kruise.io EphemeralJobs: ephemeral containers in existing
-// Pods, a few Pods at a time.
+// Package ephemeraljob is the reference controller for apps.kruise.io EphemeralJobs, which add ephemeral containers to
+// existing Pods, to a few Pods at a time.
 //
-// A reconcile of a job has four steps: observe, decide, act, report. resolve parses and validates each spec once, and
-// decide plans a whole pass; both are pure, and package completion has the rules that all jobs share. The Pods belong
-// to other owners. Each container of the job has the job's UID in its environment, so the Pods themselves show where
-// the job has added containers: after a lost response or a crash the next process finds the containers.
+// A reconcile of a job has four steps: observe, decide, act, report. The function resolve parses and validates each
+// spec once, and the function decide decides what to do. Both are pure, and package completion contains the rules that
+// all jobs share. The Pods are controlled by other owners. Each container of the job has the job's UID in its
+// environment. So the Pods themselves show where the job has added containers, even if a response was lost or the
+// controller has crashed.
 //
 // # Parallelism
 //
-// A Pod counts as busy from the patch until all containers of the job have ended, whether reported or not. So a delayed
-// report never makes more Pods busy than allowed. A container that cannot start still counts: condition JobWaiting says
-// why, and no other Pod gets a container that nobody could remove.
+// A Pod counts as busy from the patch that adds the containers until all containers of the job have ended, even if the
+// Node has not reported the containers yet. So a delayed report never makes more Pods busy than the job allows. A
+// container that cannot start counts as well: the condition JobWaiting says why it cannot, and no further Pod gets a
+// container that would wait in the same way and could never be removed.
 //
 // # The end
 //
-// A job is over when the containers have ended in all wanted Pods: succeeded if all have ended successfully, otherwise
-// failed, with the numbers of both in condition JobFailed. If fewer Pods match than the job wants, the job waits for
-// more Pods, and says so. If there is a deadline, it ends the wait. After the end the numbers no longer change, because
-// anybody may delete Pods.
+// A job is over when the containers have ended in all wanted Pods. The job has succeeded if all containers have ended
+// successfully; otherwise it has failed, and the condition JobFailed contains the numbers of both outcomes. If fewer
+// Pods match than the job wants, the job waits for more Pods, and a condition says so. A deadline, if one is set, ends
+// the wait. After the end, the numbers in the status no longer change, because anybody may delete Pods.
 //
 // # What cannot be undone
 //
-// Kubernetes neither stops nor removes ephemeral containers. After a deadline or a deletion, the containers run until
-// their programs end, or the Pods are deleted. When a job is deleted, an event names these Pods before its finalizer is
-// removed.
+// Kubernetes neither stops nor removes ephemeral containers. After a deadline or a deletion of the job, the containers
+// run until their programs end or the Pods are deleted. When a job is deleted, an event names the Pods in which
+// containers still run, and then the finalizer of the job is removed.
 //
 // Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
 // each visible difference.

@@ -21,18 +21,18 @@ import (
 // NoContainers means that the template of a job has no containers.
 const NoContainers reason.Code = "NoContainers"
 
-// settings are a parsed spec, computed once for each spec.
+// settings are the values of a parsed spec, computed once for each spec.
 type settings struct {
-	// Problems are the invalid values of the spec. If there are problems, only the selector can be used.
+	// Problems are the invalid values of the spec. If there are problems, only the selector may be used.
 	Problems reason.List
 
 	selector   labels.Selector
-	replicas   *int // nil for all Pods
+	replicas   *int // nil means all Pods
 	rules      completion.Rules
 	containers []corev1.EphemeralContainer
 }
 
-// settingsOf returns the settings of a job, valid or not.
+// settingsOf returns the settings of a job, even if the job is invalid.
 func settingsOf(job *v1alpha1.EphemeralJob) *settings {
 	s, problems, _ := resolve(job)
 	s.Problems = problems.Reasons()
@@ -40,7 +40,7 @@ func settingsOf(job *v1alpha1.EphemeralJob) *settings {
 }
 
 // resolve parses and validates a job's spec. Problems are values with which the controller cannot work. Warnings are
-// values that can be used, but are probably a mistake.
+// values that the controller can use, but that are probably a mistake.
 func resolve(job *v1alpha1.EphemeralJob) (s *settings, problems, warnings judge.Faults) {
 	spec, read, path := &job.Spec, &judge.Reading{}, field.NewPath("spec")
 	s = &settings{selector: labels.Nothing()}
@@ -65,7 +65,7 @@ func resolve(job *v1alpha1.EphemeralJob) (s *settings, problems, warnings judge.
 	invalid, absent := validation.EphemeralContainers(s.containers, at)
 	read.Refuse(invalid...)
 	read.Absent(absent...)
-	if len(s.containers) == 0 { // admission accepts an empty list, as in OpenKruise
+	if len(s.containers) == 0 { // admission accepts an empty list, as OpenKruise does
 		read.Problems = append(read.Problems, judge.Fault{Reason: reason.Reason{
 			Code: NoContainers, Path: at.String(), Detail: "there is nothing to run", Remedy: "name a container",
 		}})
@@ -73,7 +73,7 @@ func resolve(job *v1alpha1.EphemeralJob) (s *settings, problems, warnings judge.
 	return s, read.Problems, read.Warnings
 }
 
-// selects compiles the selector. As in OpenKruise, an empty selector selects no Pods, not all.
+// selects compiles the selector of a job. An empty selector selects no Pods, as in OpenKruise.
 func selects(read *judge.Reading, path *field.Path, selector *metav1.LabelSelector) labels.Selector {
 	if isEmpty(selector) {
 		return labels.Nothing()
@@ -94,7 +94,7 @@ func isEmpty(selector *metav1.LabelSelector) bool {
 	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
 }
 
-// marked returns the containers with the job's UID in their environment.
+// marked returns the containers to add, with the job's UID in their environment.
 func (s *settings) marked(job types.UID) []corev1.EphemeralContainer {
 	containers := slices.Clone(s.containers)
 	for i := range containers {

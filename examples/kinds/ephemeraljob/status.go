@@ -22,25 +22,26 @@ const (
 	Initialized reason.Code = "Initialized"
 	// JobSucceeded means that the containers have ended successfully in all wanted Pods.
 	JobSucceeded reason.Code = "JobSucceeded"
-	// CreateFailed means that containers have failed in Pods. The code has OpenKruise's spelling.
+	// CreateFailed means that containers of a job have failed in Pods. OpenKruise has chosen the name of the code.
 	CreateFailed reason.Code = "CreateFailed"
-	// SomePodsFailed means that a job has ended, successfully in some Pods and not in others.
+	// SomePodsFailed means that a job has ended, and that the containers have succeeded in some Pods and failed in
+	// others.
 	SomePodsFailed reason.Code = "SomePodsFailed"
-	// MatchedEmpty means that no Pod can get the containers of a job.
+	// MatchedEmpty means that the selector of a job matches no Pod that can get the containers.
 	MatchedEmpty reason.Code = "MatchedEmpty"
-	// TooFewPods means that a job wants more Pods than match.
+	// TooFewPods means that a job wants more Pods than its selector matches.
 	TooFewPods reason.Code = "TooFewPods"
 	// NoPodsWanted means that a job wants zero Pods.
 	NoPodsWanted reason.Code = "NoPodsWanted"
 	// NameTaken means that a Pod has an ephemeral container with a name from the template, added by somebody else.
 	NameTaken reason.Code = "NameTaken"
-	// ContainersWait means that containers of a job cannot start.
+	// ContainersWait means that containers of a job cannot start at present.
 	ContainersWait reason.Code = "ContainersWait"
-	// NotReported means that Nodes have not reported the containers of a job yet.
+	// NotReported means that Nodes have not reported the status of containers of a job yet.
 	NotReported reason.Code = "NotReported"
 )
 
-// status returns the status after a pass, not counting containers added in this pass. The status of a job that has
+// status returns the status to write; containers that this pass adds are not counted yet. The status of a job that has
 // ended does not change.
 func (s *seen) status(o *observation, step completion.Step) v1alpha1.EphemeralJobStatus {
 	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
@@ -85,7 +86,7 @@ func (s *seen) phase(step completion.Step) v1alpha1.EphemeralJobPhase {
 	return v1alpha1.EphemeralJobUnknown
 }
 
-// ends says in how many Pods the containers have succeeded and failed.
+// ends says in how many Pods the containers have succeeded, and in how many failed.
 func (s *seen) ends() string {
 	text := fmt.Sprintf("of %d Pods %d have succeeded and %d have failed", s.wanted, len(s.pods[podstate.Succeeded]), len(s.pods[podstate.Failed]))
 	if names := slices.Sorted(slices.Values(s.pods[podstate.Failed])); len(names) > 0 {
@@ -94,7 +95,7 @@ func (s *seen) ends() string {
 	return text
 }
 
-// failure returns why the job has failed, or in which Pods containers have failed so far.
+// failure returns why the job has failed, or, while the job is running, in which Pods containers have failed so far.
 func (s *seen) failure(step completion.Step) error {
 	switch why := (reason.Reason{Code: CreateFailed, Detail: s.ends()}); {
 	case step.State == completion.Failed:
@@ -128,7 +129,7 @@ func (s *seen) clash() reason.Reason {
 	}
 }
 
-// waits returns what a running job waits for.
+// waits returns the reasons why a running job waits.
 func (s *seen) waits(step completion.Step, phase v1alpha1.EphemeralJobPhase) (why reason.List) {
 	if step.State != completion.Running {
 		return nil
@@ -163,8 +164,7 @@ func refused(job *v1alpha1.EphemeralJob, problems reason.List, now metav1.Time) 
 	return status
 }
 
-// transition returns the event for a change of the phase, which is sent when the phase is written. name is empty if
-// there is no event.
+// transition returns the event to send after a change of the phase was written. If there is no event, name is empty.
 func transition(before, after *v1alpha1.EphemeralJobStatus) (kind, name, message string) {
 	if before.Phase == after.Phase {
 		return "", "", ""

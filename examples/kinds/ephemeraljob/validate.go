@@ -13,13 +13,13 @@ func validateSpec(obj *v1alpha1.EphemeralJob) field.ErrorList {
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateUpdate returns the errors in an update. Errors in spec that old has already, at the same path with the same
+// validateUpdate returns the errors in an update. Errors in the spec that old has too, at the same path with the same
 // value, are left out.
 func validateUpdate(obj, old *v1alpha1.EphemeralJob) field.ErrorList {
 	return validation.NewProblems(validateSpec(obj), validateSpec(old))
 }
 
-// warn returns warnings about values with which a job does nothing.
+// warn returns warnings about values with which a job would do nothing.
 func warn(obj *v1alpha1.EphemeralJob) (texts []string) {
 	if isEmpty(obj.Spec.Selector) {
 		texts = append(texts, "spec.selector: is empty, and selects no Pod")

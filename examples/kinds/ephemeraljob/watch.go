@@ -21,10 +21,11 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are collected, because a pass goes through all Pods of a namespace.
+// gather is how long events are collected before a job is reconciled, because a pass reads all Pods of a namespace.
 const gather = 100 * time.Millisecond
 
-// watch enqueues jobs when Pods are created or deleted, change their labels, or report containers.
+// watch adds event sources: jobs are enqueued when Pods are created or deleted, change their labels, or report
+// containers.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wake(q, e.Object, e.Object) },
@@ -39,14 +40,14 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	})
 }
 
-// changed reports whether a change of a Pod matters to jobs.
+// changed reports whether the change of a Pod may matter to a job.
 func changed(before, after *corev1.Pod) bool {
 	return before.UID != after.UID || podstate.IsActive(before) != podstate.IsActive(after) ||
 		!maps.Equal(before.Labels, after.Labels) || len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||
 		!apiequality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
-// wake enqueues the jobs that select a Pod, before or after a change.
+// wake enqueues the jobs whose selector matches a Pod, before or after a change of the Pod.
 func (r *Reconciler) wake(q queue, before, after client.Object) {
 	for _, job := range r.cache.Owners.In(after.GetNamespace()) {
 		if job.Status.Finished() {
@@ -59,8 +60,8 @@ func (r *Reconciler) wake(q queue, before, after client.Object) {
 	}
 }
 
-// podFields copies the fields of other owners' Pods that jobs read: names of ephemeral containers, the UID of a job in
-// their environment, and states.
+// podFields copies, for the cache, the fields that jobs read of Pods of other owners: the names of ephemeral
+// containers, the UID of a job in their environment, and their states.
 func podFields(kept, pod *corev1.Pod) {
 	for i := range pod.Spec.EphemeralContainers {
 		c := &pod.Spec.EphemeralContainers[i]

@@ -18,8 +18,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates PersistentPodStates. options.Reader reads the list of configured kinds, and other
-// PersistentPodStates with the same target. If there is no Reader, both checks are skipped.
+// endpoint returns the admission rules that default and validate PersistentPodStates. options.Reader reads the list of
+// configured workload kinds, and the other PersistentPodStates with the same target. If there is no Reader, both checks
+// are skipped.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.PersistentPodState, v1alpha1.PersistentPodState] {
 	look := podStateLookups{reader: options.Reader, namespace: options.Namespace}
 	return &admission.Rules[v1beta1.PersistentPodState, v1alpha1.PersistentPodState]{
@@ -41,7 +42,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.PersistentPodS
 	}
 }
 
-// podStateLookups reads the objects that a PersistentPodState is validated against.
+// podStateLookups reads the objects that the validation of a PersistentPodState needs.
 type podStateLookups struct {
 	reader    client.Reader
 	namespace string
@@ -59,7 +60,7 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 		}
 		errs = unlisted(obj, s, listed)
 	}
-	// The records are large, so only a page of objects is in memory at a time.
+	// PersistentPodStates are large because of their records, so only one page of the list is in memory at a time.
 	for list := (&v1beta1.PersistentPodStateList{}); ; {
 		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(podStatesPerPage), client.Continue(list.Continue)}
 		list = &v1beta1.PersistentPodStateList{}
@@ -75,13 +76,14 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 // podStatesPerPage is the number of objects in a page.
 const podStatesPerPage = 10
 
-// kinds returns the kinds that the configuration lists besides StatefulSets. Invalid entries are ignored.
+// kinds returns the workload kinds that the manager's configuration lists in addition to StatefulSets. Invalid entries
+// are ignored.
 func (l *podStateLookups) kinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
 	var configuration corev1.ConfigMap
 	err := l.reader.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: apps.ConfigurationName}, &configuration)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", l.namespace, apps.ConfigurationName, err)
 	}
-	kinds, _ := api.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager logs invalid entries
+	kinds, _ := api.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager has logged invalid entries
 	return kinds, nil
 }

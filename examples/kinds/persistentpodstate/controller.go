@@ -24,13 +24,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "persistentpodstate-controller"
 
-// PodStatesDoNotFit means that a PersistentPodState is too large for the records of more Pods.
+// PodStatesDoNotFit means that a PersistentPodState has no space for the records of further Pods.
 const PodStatesDoNotFit reason.Code = "PodStatesDoNotFit"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles PersistentPodStates.
@@ -39,8 +39,8 @@ type Reconciler struct {
 	pods      *ownercache.Index[*corev1.Pod]
 	nodes     *ownercache.Index[*corev1.Node]
 	workloads *workloads.Numbered
-	// writer writes generated PersistentPodStates. No pass waits until the cache shows these writes: each write
-	// requires the version that was read, and a name can be created only once.
+	// writer writes generated PersistentPodStates. No pass waits until the cache shows these writes: a change requires
+	// the version that was read, and a name can be created only once.
 	writer  client.Client
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
@@ -52,8 +52,8 @@ type Reconciler struct {
 type view = ownercache.View[*v1beta1.PersistentPodState]
 
 // Setup adds the controller and the generator of PersistentPodStates to the manager. Both write with c. The scheme must
-// know the types of this group. The cache must keep annotations and the condition Ready of Pods controlled by
-// StatefulSets.
+// contain the types of this group. The cache must keep the annotations and the condition Ready of Pods that
+// StatefulSets control.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	options = options.Complete()
 	watches, err := workloads.WatchKinds(ctx, mgr, options.ManagerNamespace, options.Namespace)
@@ -66,7 +66,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return mgr.Add(watches)
 }
 
-// setup is Setup with a given source of further workload kinds.
+// setup does the work of Setup; the caller gives the source of the further workload kinds.
 func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds workloads.Objects, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, kinds, options)
 	if err != nil {
@@ -107,7 +107,8 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	return r, errors.Join(r.cache.Owners.Add(targetIndex, byTarget), r.pods.Add(nodeIndex, byNode))
 }
 
-// sources are the caches on which decisions depend: no pass decides before all caches are known to be recent enough.
+// sources returns the caches on which decisions depend. No pass decides before all these caches are known to be recent
+// enough.
 func (r *Reconciler) sources() []trackedclient.Source {
 	sources := append([]trackedclient.Source{trackedclient.Pods(r.pods)}, r.workloads.Sources()...)
 	if r.options.Namespace != "" {
@@ -172,8 +173,8 @@ func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, s *settings, work
 	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fitting}
 }
 
-// write writes the status if it has changed. After a refusal, the write is not retried for a while, because the API
-// server may allow less than expected.
+// write writes the status if it has changed. After the API server has refused a write, the write is not retried for a
+// while, because the API server may allow smaller objects than expected.
 func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, status v1beta1.PersistentPodStateStatus) error {
 	change, err := patch(v.Owner, &status)
 	if change == nil || err != nil {
@@ -195,7 +196,8 @@ func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, stat
 	})
 }
 
-// tell sends an event, unless the last call had the same message. A nil err means that there is nothing to report now.
+// tell sends an event, unless the last event of the same name had the same message. A nil err means that there is
+// nothing to report now.
 func (r *Reconciler) tell(owner *v1beta1.PersistentPodState, event string, err error) {
 	message := ""
 	if err != nil {

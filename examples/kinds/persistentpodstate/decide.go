@@ -18,18 +18,19 @@ import (
 // records maps the names of Pods to the records of a PersistentPodState.
 type records = map[string]v1beta1.PodState
 
-// recordOf returns the new records of a PersistentPodState: the old records, updated for ready Pods, without records
-// that are no longer needed. workload is nil if the workload does not exist. pods are the Pods that the workload
-// controls. No other Pod in the namespace has the name of a record. nodes returns the Node with a name, if known.
-// recordOf also reports whether the records have changed. If not, recordOf returns before itself. recordOf never
-// modifies before.
+// recordOf returns the new records of a PersistentPodState: the old records, with the records of ready Pods updated,
+// and without records that are no longer needed. workload is nil if the workload does not exist. pods are the Pods that
+// the workload controls. No Pod besides these Pods has the name of a record. nodes looks up a Node by name; the result
+// is false if the Node is unknown. differs reports whether the new records differ from before. If no record has
+// changed, recordOf returns the map before itself. recordOf never modifies before.
 //
 //   - For a ready Pod that is not being deleted, recordOf records the Node, the labels of the Node that the spec names,
-//     and the annotations that the spec names. If the Node is unknown, the old record is kept.
-//   - The records of all other Pods are not changed.
-//   - If the workload does not exist or is being deleted, no record is kept.
-//   - Otherwise a record is kept as long as its Pod exists or is wanted. With the policy WhenDeleted all records are
-//     kept. A record whose name has no ordinal is also kept, and all records while the wanted ordinals are unknown.
+//     and the annotations that the spec names. If the Node is unknown, the old record of the Pod is kept.
+//   - The records of Pods that are not ready or are being deleted are not changed.
+//   - If the workload does not exist or is being deleted, all records are dropped.
+//   - Otherwise a record is kept as long as its Pod exists or its ordinal is wanted. With the policy WhenDeleted, all
+//     records are kept until the workload is deleted. A record whose name has no ordinal is also kept. While the wanted
+//     ordinals are unknown, all records are kept.
 func recordOf(
 	s *settings, before map[string]v1beta1.PodState, workload *workloads.Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
 ) (after map[string]v1beta1.PodState, differs bool) {
@@ -56,7 +57,7 @@ func recordOf(
 	return d.records, d.changed
 }
 
-// forgets reports whether after lacks a record that before has.
+// forgets reports whether before has a record that after does not have.
 func forgets(before, after map[string]v1beta1.PodState) bool {
 	for name := range before {
 		if _, ok := after[name]; !ok {
@@ -66,7 +67,7 @@ func forgets(before, after map[string]v1beta1.PodState) bool {
 	return false
 }
 
-// matters reports whether a change of a Pod may change the records or the events.
+// matters reports whether the change of a Pod may change the records, or lead to an event.
 func matters(spec *v1beta1.PersistentPodStateSpec, before, after *corev1.Pod) bool {
 	if podstate.IsReady(before) != podstate.IsReady(after) || before.Spec.NodeName != after.Spec.NodeName ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || ownerUID(before) != ownerUID(after) {
@@ -88,7 +89,8 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// draft copies the records only before the first change: most passes change none of thousands of records.
+// draft is a set of records that is copied only before the first change, because most passes change none of thousands
+// of records.
 type draft struct {
 	records records
 	changed bool
@@ -114,7 +116,7 @@ func (d *draft) drop(name string) {
 	delete(d.records, name)
 }
 
-// dropGone drops records of unwanted ordinals whose Pods no longer exist.
+// dropGone drops the records of ordinals that are not wanted, if their Pods no longer exist.
 func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
 	unwanted := map[string]bool{}
 	for name := range d.records {
@@ -133,7 +135,7 @@ func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
 	}
 }
 
-// part returns the entries of the map with the given keys.
+// part returns the entries of the map of with the given keys.
 func part(of map[string]string, keys []string) (out map[string]string) {
 	for _, key := range keys {
 		if value, ok := of[key]; ok {
@@ -143,7 +145,7 @@ func part(of map[string]string, keys []string) (out map[string]string) {
 	return out
 }
 
-// isPartOf reports whether was equals the result of calling part.
+// isPartOf reports whether was equals part(of, keys).
 func isPartOf(was, of map[string]string, keys []string) bool {
 	n := 0
 	for _, key := range keys {
@@ -169,13 +171,13 @@ func equal(a, b v1beta1.PodState) bool {
 	return a.NodeName == b.NodeName && maps.Equal(a.NodeTopologyLabels, b.NodeTopologyLabels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// maxSize is the largest size of all records together, in bytes of JSON. The API server accepts objects up to 1.5 MiB,
-// which includes the metadata.
+// maxSize is the largest size of all records together, in bytes of JSON. The API server accepts objects of up to 1.5
+// MiB, including the metadata.
 const maxSize = 1200 << 10
 
-// fit reverts changes for which the object has no space. Deletions of records are applied first, then changed records,
-// then new records, each group in the order of ordinals. left names the Pods whose records could not be updated. fit
-// never drops an existing record for lack of space.
+// fit returns before with as many of the changes in after as the object has space for. Deletions of records are applied
+// first, then changes of records, then new records, each group in the order of ordinals. left names the Pods whose
+// records could not be updated. fit never drops a record of before for lack of space.
 func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
 	size := 0
 	for name, state := range after {
@@ -213,7 +215,7 @@ func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1
 	return fit, left
 }
 
-// rank returns 0 for a Pod that has a record, otherwise 1.
+// rank returns 0 for a Pod that has a record, and 1 for any other Pod.
 func rank(before records, name string) int {
 	if _, ok := before[name]; ok {
 		return 0
@@ -240,7 +242,7 @@ func sizeOfMap(m map[string]string) (size int) {
 	return size
 }
 
-// escapes returns how many bytes a text grows when encoded as JSON.
+// escapes returns by how many bytes a text grows when it is encoded as JSON.
 func escapes(text string) (more int) {
 	for i := range len(text) {
 		switch c := text[i]; {

@@ -16,13 +16,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotGenerated means that a workload's annotations ask for a PersistentPodState that the controller cannot create.
+// NotGenerated means that a workload's annotations request a PersistentPodState that the controller cannot create.
 const NotGenerated reason.Code = "NotGenerated"
 
-// weight is the weight of a preferred topology given by an annotation.
+// weight is the weight of every preference for a topology that an annotation requests.
 const weight = 100
 
-// generated returns the spec asked for by the annotations of a workload, or nil if the annotations ask for no
+// generated returns the spec that the annotations of a workload request; nil if the annotations request no
 // PersistentPodState or are incomplete. The error names the invalid annotations.
 func generated(workload *workloads.Workload) (*v1beta1.PersistentPodStateSpec, error) {
 	annotations := workload.Object.GetAnnotations()
@@ -48,18 +48,18 @@ func generated(workload *workloads.Workload) (*v1beta1.PersistentPodStateSpec, e
 	return spec, nil
 }
 
-// asks reports whether a workload's annotations ask for a PersistentPodState.
+// asks reports whether a workload's annotations request a PersistentPodState.
 func asks(workload *workloads.Workload) bool {
 	return workload.Object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState] == "true"
 }
 
-// isMarked reports whether an object has the annotation, with any value.
+// isMarked reports whether an object has the annotation that requests a PersistentPodState, with any value.
 func isMarked(object metav1.Object) bool {
 	_, marked := object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState]
 	return marked
 }
 
-// changesMarks reports whether a change of a workload may change the generated PersistentPodState.
+// changesMarks reports whether the change of a workload may change the generated PersistentPodState.
 func changesMarks(before, after metav1.Object) bool {
 	if !isMarked(before) && !isMarked(after) {
 		return false
@@ -73,7 +73,7 @@ func changesMarks(before, after metav1.Object) bool {
 	}, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
 }
 
-// list splits a text at commas.
+// list splits a text at commas, and drops spaces and empty parts.
 func list(text string) (words []string) {
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {
@@ -83,37 +83,39 @@ func list(text string) (words []string) {
 	return words
 }
 
-// action is what must be done to the PersistentPodState with a given name.
+// action is what must be done to the PersistentPodState of a given name.
 type action string
 
 // These are the actions. The empty action means that nothing must be done.
 const (
 	create action = "create"
 	update action = "update"
-	// adopt makes the workload the controller of a PersistentPodState that equals the one to generate.
+	// adopt sets the workload as the controller of an existing PersistentPodState that equals the PersistentPodState to
+	// generate.
 	adopt  action = "adopt"
 	Delete action = "delete"
 )
 
-// generation is the result of generate.
+// generation is the decision of the function generate.
 type generation struct {
 	Action action
-	// For is the workload for which Action is taken, or which Why is about. For is nil if there is no such workload.
+	// For is the workload for which Action is taken, or about which Why explains a problem. For is nil if no workload
+	// is concerned.
 	For *workloads.Workload
 	// Spec is the spec that the PersistentPodState should have.
 	Spec *v1beta1.PersistentPodStateSpec
-	// Why says why the PersistentPodState cannot be generated.
+	// Why says why the PersistentPodState cannot be generated; nil if it can.
 	Why error
 }
 
-// owner returns the controller reference to the workload.
+// owner returns the owner reference that makes the workload the controller.
 func (g *generation) owner() metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(g.For.Object, g.For.Kind)
-	owner.BlockOwnerDeletion = nil // blockOwnerDeletion would require a further right for each kind of owner
+	owner.BlockOwnerDeletion = nil // blockOwnerDeletion would require a further permission for each kind of workload
 	return owner
 }
 
-// Made returns the PersistentPodState to create. The workload controls the PersistentPodState.
+// Made returns the PersistentPodState to create, controlled by the workload.
 func (g *generation) Made() *v1beta1.PersistentPodState {
 	return &v1beta1.PersistentPodState{
 		ObjectMeta: metav1.ObjectMeta{
@@ -124,7 +126,7 @@ func (g *generation) Made() *v1beta1.PersistentPodState {
 	}
 }
 
-// wholeSpec returns a value for every field that an annotation sets, so that no old value remains after the merge.
+// wholeSpec returns a value for every field that annotations determine, so that a merge patch leaves no old value.
 func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	whole := map[string]any{"targetRef": spec.TargetReference}
 	for name, value := range map[string]struct {
@@ -143,12 +145,12 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	return whole
 }
 
-// generate decides what must be done to the PersistentPodState with a given name. workloads are the workloads with this
-// name, of all kinds. If the annotations of several ask for a PersistentPodState, the first in the list counts. found
-// is the PersistentPodState with this name, or nil. others are the PersistentPodStates with other names whose targets
-// are among the workloads. If none of the workloads controls a PersistentPodState, it belongs to a user, and is neither
-// changed nor deleted. Exception: a workload adopts a PersistentPodState that has no controller and equals the one to
-// generate.
+// generate decides what must be done to the PersistentPodState of a given name. workloads are all workloads of this
+// name, of any kind. If the annotations of several workloads request a PersistentPodState, the first workload in the
+// list counts. found is the PersistentPodState with this name, or nil. others are the PersistentPodStates of other
+// names whose targets are among the workloads. A PersistentPodState that none of the workloads controls belongs to a
+// user, and is neither changed nor deleted. As an exception, a workload adopts a PersistentPodState that has no
+// controller and equals the PersistentPodState to generate.
 func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) generation {
 	if found != nil {
 		ref := metav1.GetControllerOfNoCopy(found)
@@ -179,7 +181,7 @@ func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState
 	return generation{}
 }
 
-// keep decides whether a workload's PersistentPodState stays unchanged, is changed, or is deleted.
+// keep decides whether the PersistentPodState that a workload controls stays unchanged, is changed, or is deleted.
 func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) generation {
 	if workload.Ending || found.DeletionTimestamp != nil {
 		return generation{For: workload}
@@ -197,9 +199,9 @@ func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) gener
 	return generation{Action: update, For: workload, Spec: spec}
 }
 
-// isAsGenerated reports whether found has the spec generated for the workload. isAsGenerated copies fields that no
-// annotation sets from found into spec: the retention policy, which users set, and the API version of the target, which
-// does not matter and cannot change.
+// isAsGenerated reports whether found has the spec that was generated for the workload. First isAsGenerated copies into
+// spec the fields of found that no annotation determines: the retention policy, which users set, and the API version of
+// the target, which does not matter and cannot change.
 func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
 		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
@@ -208,25 +210,26 @@ func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodSta
 	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
 }
 
-// inTheWay decides what must be done if the annotations of a workload ask for a PersistentPodState, but no workload
-// with this name controls the existing PersistentPodState.
+// inTheWay decides what must be done if a workload requests a PersistentPodState, but the existing PersistentPodState
+// is controlled by no workload of this name.
 func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) generation {
 	switch {
 	case isOrphaned(found):
-		return generation{For: workload} // the garbage collector is deleting found, and an event will follow
+		return generation{For: workload} // the garbage collector is about to delete found, and an event will follow
 	case isLeft(workload, found, spec):
 		return generation{Action: adopt, For: workload, Spec: spec}
 	}
 	return taken(workload, found, "has its name, and is not its own")
 }
 
-// isLeft reports whether found was generated for an earlier workload with the name. If a user deletes a workload
-// without its Pods, the garbage collector removes the owner reference from all dependents.
+// isLeft reports whether found was generated for a deleted workload of the same name, and was left without an owner.
+// This happens if a user deletes a workload without its Pods: the garbage collector then removes the owner references
+// from all dependents.
 func isLeft(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
 }
 
-// isOrphaned reports whether found was generated for a workload that was deleted.
+// isOrphaned reports whether found was generated for a workload that has been deleted since.
 func isOrphaned(found *v1beta1.PersistentPodState) bool {
 	ref, target := metav1.GetControllerOfNoCopy(found), found.Spec.TargetReference
 	return ref != nil && ref.Kind == target.Kind && ref.Name == target.Name && target.Name == found.Name

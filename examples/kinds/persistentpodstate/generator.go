@@ -30,16 +30,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// generator creates PersistentPodStates for workloads whose annotations ask for one. Requests are keyed by name: the
-// generator handles all workloads with a name, and the PersistentPodState with the same name.
+// generator creates PersistentPodStates for workloads whose annotations request one. Requests are keyed by name: a
+// request covers all workloads of the name, and the PersistentPodState of the name.
 type generator struct {
 	recorder *Reconciler
 	backoff  fanout.Backoff
 	queue    atomic.Pointer[queue]
-	told     sync.Map // reasons reported last, by name
+	told     sync.Map // last reported reasons, by name
 }
 
-// add adds the generator's loop to a manager.
+// add adds the generator's reconcile loop to a manager.
 func (g *generator) add(mgr manager.Manager) error {
 	asked := builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return isMarked(e.Object) },
@@ -65,15 +65,15 @@ func (g *generator) add(mgr manager.Manager) error {
 	return nil
 }
 
-// workloadChanged enqueues the generator for a workload of a kind other than StatefulSet.
+// workloadChanged enqueues the name of a workload of a kind other than StatefulSet.
 func (g *generator) workloadChanged(object client.Object) {
 	if q := g.queue.Load(); q != nil && object != nil {
 		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	}
 }
 
-// Reconcile creates, changes or deletes the PersistentPodState with the requested name, as the workloads' annotations
-// ask.
+// Reconcile creates, changes or deletes the PersistentPodState of the requested name, as the workloads' annotations
+// request.
 func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	todo, found := g.decide(req)
 	g.tell(req.NamespacedName, todo)
@@ -97,7 +97,7 @@ func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: g.backoff.Refused(attempt, err, now)}, nil
 }
 
-// decide decides from the caches.
+// decide decides from the objects in the caches.
 func (g *generator) decide(req ctrl.Request) (generation, *v1beta1.PersistentPodState) {
 	r := g.recorder
 	var found *v1beta1.PersistentPodState
@@ -112,19 +112,19 @@ func (g *generator) decide(req ctrl.Request) (generation, *v1beta1.PersistentPod
 	return generate(workloads, found, others), found
 }
 
-// act carries out the decision, on condition that the object has not changed.
+// act carries out the decision, unless the object has changed since the decision.
 func (g *generator) act(ctx context.Context, todo generation, found *v1beta1.PersistentPodState) error {
 	r := g.recorder
-	// These two may affect an object of a user, so the API server is asked.
+	// Deletions and adoptions may affect an object of a user, so the workload is first read from the API server.
 	if todo.Action == Delete || todo.Action == adopt {
 		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
 		if err != nil || live == nil || live.UID() != todo.For.UID() || asks(live) != (todo.Action == adopt) {
-			return err // the cache will soon show the result
+			return err // the cache will soon show that the workload has changed
 		}
 	}
 	switch todo.Action {
 	case create:
-		// If the name is taken, the cache will soon show the object.
+		// If an object of the name exists already, the cache will soon show the object.
 		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made()))
 	case Delete:
 		return client.IgnoreNotFound(r.writer.Delete(ctx, found.DeepCopy(), client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}))
@@ -138,7 +138,7 @@ func (g *generator) act(ctx context.Context, todo generation, found *v1beta1.Per
 	}
 }
 
-// tell sends an event about a reason why nothing was generated, once.
+// tell sends an event about the reason why nothing was generated, once for each reason.
 func (g *generator) tell(key types.NamespacedName, todo generation) {
 	if todo.Why == nil {
 		g.told.Delete(key)
@@ -157,7 +157,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// event sends an event on a workload.
+// event sends a warning event about a workload.
 func (r *Reconciler) event(workload *workloads.Workload, message string) {
 	object := workload.Object
 	r.events.Event(&corev1.ObjectReference{

@@ -15,17 +15,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeSelectorReplaced means that a Pod's nodeSelector asks for another value of a label than the last Pod's Node had,
-// and that the recorded value replaces this value.
+// NodeSelectorReplaced means that a Pod's nodeSelector required a value of a label that the last Pod's Node did not
+// have, and that the value was replaced by the recorded value.
 const NodeSelectorReplaced reason.Code = "NodeSelectorReplaced"
 
-// Inject makes the scheduler bind a new Pod to where the last Pod of the same name ran. The recorded values of required
-// keys are added to the nodeSelector, and each preference to the node affinity. Inject returns the values of the
-// nodeSelector that were replaced. A Pod for which no label was recorded is not changed.
+// Inject makes the scheduler place a new Pod where the last Pod of the same name ran. The recorded values of required
+// keys are added to the nodeSelector, and each preference is added to the node affinity. Inject returns the values of
+// the nodeSelector that were replaced. A Pod for which no label was recorded is not changed.
 //
-// Inject leaves out everything that the API server would refuse: preferences with a weight of 0 or less or without a
+// Inject leaves out what the API server would refuse: preferences with a weight of 0 or less, preferences without a
 // recorded key, and invalid label values. Weights above the maximum are reduced to the maximum. A second call changes
-// nothing.
+// nothing more.
 func Inject(pod *corev1.Pod, state *v1beta1.PersistentPodState) (replaced reason.List) {
 	recorded := state.Status.PodStates[pod.Name].NodeTopologyLabels
 	if len(recorded) == 0 {
@@ -83,11 +83,11 @@ func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[s
 	}
 }
 
-// TopologyGone means that a Pod waits for a Node with labels that no Node has any more.
+// TopologyGone means that a Pod waits for a Node with recorded labels that no Node has any more.
 const TopologyGone reason.Code = "TopologyGone"
 
-// stranded returns the waiting Pods that cannot run on any Node because of what Inject has added: no Node has all
-// required labels. nodes returns all Nodes. stranded calls nodes only if a Pod waits.
+// stranded returns the waiting Pods that no Node can run because of the labels that Inject has added: no Node has all
+// required labels. nodes returns all Nodes. nodes is called only if a Pod waits.
 func stranded(state *v1beta1.PersistentPodState, s *settings, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
 	all := sync.OnceValue(nodes)
 	for _, pod := range pods {

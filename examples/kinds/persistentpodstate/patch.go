@@ -19,8 +19,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// changes returns the operations from status before to status after. Only the records that have changed appear, out of
-// possibly thousands.
+// changes returns the operations that change the status from before to after. The operations contain only the records
+// that have changed, out of possibly thousands.
 func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []operation) {
 	const path = "/status/podStates"
 	names := changed(before.PodStates, after.PodStates)
@@ -71,14 +71,14 @@ func changed(before, after records) []string {
 // escape encodes a key for a JSON pointer.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// patch returns a patch from the status of state to status, or nil if both are equal.
+// patch returns a patch that changes the status of state to the given status; nil if both are equal.
 func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodStateStatus) (client.Patch, error) {
 	operations := changes(&state.Status, status)
 	if len(operations) == 0 {
 		return nil, nil
 	}
-	// The API server ignores the UID in a merge patch of a status: another object of the same name would get the
-	// records.
+	// A JSON patch can test the UID. In a merge patch of a status, the API server ignores the UID, and another object
+	// of the same name would get the records.
 	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", state.UID}}, operations...))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the records of %s/%s: %w", state.Namespace, state.Name, err)
@@ -86,7 +86,7 @@ func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodState
 	return client.RawPatch(types.JSONPatchType, body), nil
 }
 
-// count returns how many records are written and how many are dropped.
+// count returns how many records were written, and how many were dropped.
 func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
 	for _, name := range changed(before, after) {
 		if _, ok := after[name]; ok {
@@ -98,8 +98,8 @@ func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
 	return recorded, dropped
 }
 
-// Patch returns the patch for the found PersistentPodState. The patch sets the spec, and for the action adopt also the
-// controller reference.
+// Patch returns the patch with which the found PersistentPodState is changed. The patch sets the spec, and for the
+// action adopt also the controller reference.
 func (g *generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
 	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
 	if g.Action == adopt {

@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// podFields copies, for the cache, the fields of other owners' numbered Pods that may be recorded, and the condition
+// podFields copies, for the cache, the fields of numbered Pods of other owners that may be recorded, and the condition
 // Ready, which says when to record.
 func podFields(kept, pod *corev1.Pod) {
 	if _, _, ok := controllerOf(pod); !ok {

@@ -13,18 +13,18 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// settings are a PersistentPodState's spec with all keys collected.
+// settings are the values of a PersistentPodState's spec, with all keys collected.
 type settings struct {
 	kind                  schema.GroupKind // kind and name of the target
 	name                  string
 	required              []string                        // in the order of the spec
-	preferred             []v1beta1.PreferredTopologyTerm // with weights as used in Pods
-	topology, annotations []string                        // the keys to record, sorted, without duplicates
+	preferred             []v1beta1.PreferredTopologyTerm // with the weights that Pods get
+	topology, annotations []string                        // the keys to record, sorted and without duplicates
 	keepsAll              bool                            // whether all records are kept as long as the target exists
 }
 
 const (
-	minWeight, maxWeight = 1, 100 // bounds of a preference's weight that the API server accepts in Pods
+	minWeight, maxWeight = 1, 100 // least and largest weight of a preference that the API server accepts in Pods
 	// mostListed is the largest number of keys, preferences and annotations in a spec, because each of these is
 	// recorded for every Pod.
 	mostListed = 50
@@ -32,9 +32,9 @@ const (
 
 func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
 
-// resolve parses and validates the spec. Problems are values with which the controller cannot work: then records are
-// not changed. Warnings are values that can be used, but are probably a mistake. A weight above the maximum counts as
-// the maximum.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work; records are then
+// not changed. Warnings are values that the controller can use, but that are probably a mistake. A weight above the
+// maximum counts as the maximum.
 func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{

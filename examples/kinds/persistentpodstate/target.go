@@ -12,12 +12,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TargetUnknown means that nobody knows whether the target exists, because its kind is not listed, not installed, or
-// not readable.
+// TargetUnknown means that the controller cannot find out whether the target exists, because the target's kind is not
+// listed, not installed, or not readable.
 const TargetUnknown reason.Code = "TargetUnknown"
 
 // target finds the target of a PersistentPodState in the cache; nil if the target does not exist. An error means that
-// this is unknown.
+// it is unknown whether the target exists.
 func target(of *workloads.Numbered, namespace string, s *settings) (*workloads.Workload, error) {
 	workload, known := of.Get(s.kind, namespace, s.name)
 	if !known {
@@ -30,7 +30,7 @@ func target(of *workloads.Numbered, namespace string, s *settings) (*workloads.W
 	return workload, nil
 }
 
-// byTarget returns the keys of a PersistentPodState in the index by target.
+// byTarget returns the keys under which a PersistentPodState is found in the index by target.
 func byTarget(state *v1beta1.PersistentPodState) []string {
 	kind, err := api.TargetKind(state.Spec.TargetReference)
 	if err != nil {
@@ -44,7 +44,7 @@ func targetKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// controllerOf returns the controller of a Pod. ok is false if no records are made for Pods of the controller's kind.
+// controllerOf returns the controller of a Pod. ok is false if Pods of the controller's kind are not recorded.
 func controllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -58,8 +58,8 @@ func controllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool)
 	return kind, ref.Name, canBeTarget(kind)
 }
 
-// canBeTarget reports whether records can be made for Pods of a kind: StatefulSets, and kinds that do not belong to
-// Kubernetes.
+// canBeTarget reports whether Pods of a workload kind can be recorded. Such kinds are StatefulSets, and kinds that do
+// not belong to Kubernetes.
 func canBeTarget(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case "", "apps", "batch":

@@ -12,14 +12,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec returns a parsed spec, and all errors in it.
+// validateSpec returns the values of a parsed spec, and all errors in the spec.
 func validateSpec(spec *v1beta1.PersistentPodStateSpec) (*settings, field.ErrorList) {
 	s, problems, warnings := resolve(spec)
 	return s, append(problems.Refusals(), warnings.Refusals()...)
 }
 
 // validateUpdate returns the errors in an update. An unchanged spec is not validated, because users must be able to
-// remove finalizers. Unchanged parts are not validated either, because OpenKruise accepts more.
+// remove finalizers. Unchanged parts are not validated either, because OpenKruise may have accepted invalid parts.
 func validateUpdate(obj, stored *v1beta1.PersistentPodState) field.ErrorList {
 	_, found := validateSpec(&obj.Spec)
 	_, known := validateSpec(&stored.Spec)
@@ -35,7 +35,7 @@ func shown(ref v1beta1.PersistentPodStateTarget) string {
 	return fmt.Sprintf("%s %s of %s", ref.Kind, ref.Name, ref.APIVersion)
 }
 
-// unlisted returns an error if the target's kind is neither StatefulSet nor listed.
+// unlisted returns an error if the target's kind is neither StatefulSet nor listed in the configuration.
 func unlisted(obj *v1beta1.PersistentPodState, s *settings, listed []schema.GroupVersionKind) field.ErrorList {
 	is := func(kind schema.GroupVersionKind) bool { return kind.GroupKind() == s.kind }
 	if api.IsStatefulSet(s.kind) || slices.ContainsFunc(listed, is) {
@@ -45,7 +45,7 @@ func unlisted(obj *v1beta1.PersistentPodState, s *settings, listed []schema.Grou
 		"or apps.kruise.io, or of a kind that the ConfigMap kruise-configuration lists")}
 }
 
-// rivals returns an error if one of the other PersistentPodStates has the same target.
+// rivals returns an error if another PersistentPodState has the same target.
 func rivals(obj *v1beta1.PersistentPodState, s *settings, others []v1beta1.PersistentPodState) (errs field.ErrorList) {
 	for i := range others {
 		other := &others[i]

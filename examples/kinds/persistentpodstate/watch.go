@@ -28,7 +28,7 @@ const (
 	nodeIndex   = "workloadkit/persistentpodstate-node"
 )
 
-// byNode returns index keys for Pods that may have records. Pods without a Node have the empty key.
+// byNode returns the index keys of a Pod that may have a record. Pods without a Node have the empty key.
 func byNode(pod *corev1.Pod) []string {
 	if _, _, ok := controllerOf(pod); !ok {
 		return nil
@@ -36,14 +36,15 @@ func byNode(pod *corev1.Pod) []string {
 	return []string{pod.Spec.NodeName}
 }
 
-// watch enqueues PersistentPodStates on events of their Pods, of the Pods' Nodes, and of their targets.
+// watch adds event sources: PersistentPodStates are enqueued on events of their Pods, of the Pods' Nodes, and of their
+// targets.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
 		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn())).
 		Watches(&v1beta1.StatefulSet{}, r.targetEvents(api.Advanced()))
 }
 
-// statesOf returns the PersistentPodStates whose target is a Pod's controller.
+// statesOf returns the PersistentPodStates whose target controls a Pod.
 func (r *Reconciler) statesOf(object client.Object) []*v1beta1.PersistentPodState {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -75,8 +76,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// nodeEvents enqueues the PersistentPodStates of Pods on a Node whose labels have changed, and of Pods that wait for a
-// Node.
+// nodeEvents returns a handler that enqueues PersistentPodStates when the labels of a Node change: those of the Pods on
+// the Node, and those of Pods that wait for a Node.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(q queue, node client.Object) {
 		for _, name := range []string{node.GetName(), ""} {
@@ -96,8 +97,8 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	}
 }
 
-// targetEvents enqueues the PersistentPodStates of a workload of a kind. Changes of only the workload's status, which
-// are frequent, are ignored.
+// targetEvents returns a handler that enqueues the PersistentPodStates of a workload of the given kind. Events that
+// change only the workload's status are frequent, and are ignored.
 func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	wake := func(q queue, object client.Object) {
 		add(q, r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())))
@@ -114,8 +115,8 @@ func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// workloadChanged enqueues the PersistentPodStates of a workload of a configured kind, and of all workloads of a kind
-// that has just become known.
+// workloadChanged enqueues the PersistentPodStates of a workload of a configured kind. If a kind has just become known,
+// the PersistentPodStates of all its workloads are enqueued.
 func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object) {
 	if object != nil {
 		for _, state := range r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())) {
@@ -130,15 +131,15 @@ func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object
 	}
 }
 
-// large is the number of records from which on PersistentPodStates are enqueued later, and perRecord the delay per
-// record.
+// large is the number of records from which on PersistentPodStates are enqueued with a delay, and perRecord is the
+// delay per record.
 const (
 	large     = 250
 	perRecord = 50 * time.Microsecond
 )
 
-// add enqueues PersistentPodStates. With many records each write costs the API server the whole object, so add collects
-// events for a while: half a second with 10,000 records.
+// add enqueues PersistentPodStates, with a delay if there are many records. Each write costs the API server the whole
+// object, so events are collected for a while: half a second with 10,000 records.
 func add(q queue, states []*v1beta1.PersistentPodState) {
 	for _, state := range states {
 		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(state)}

@@ -17,8 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// endpoint defaults and validates PodUnavailableBudgets. options.Reader finds other budgets in the namespace for the
-// same Pods. If there is no Reader, this check is skipped. While both feature gates are off, no budget can be created.
+// endpoint returns the admission rules that default and validate PodUnavailableBudgets. options.Reader finds other
+// budgets in the namespace that protect the same Pods. If there is no Reader, this check is skipped. While both feature
+// gates are off, no budget can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
 	gates := apps.ResolveGates(options.Gates)
 	return &admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
@@ -42,7 +43,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.PodUnavailable
 	}
 }
 
-// budgetsPerPage limits the number of budgets held in memory at a time.
+// budgetsPerPage is the largest number of budgets in memory at a time.
 const budgetsPerPage = 100
 
 // validateWithOthers compares a new budget with all budgets of its namespace, page by page.

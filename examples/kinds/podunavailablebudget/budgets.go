@@ -33,15 +33,15 @@ const (
 	NotProtected reason.Code = "NotProtected"
 )
 
-// TooManyBudgets means that the Pod has more than mostOfPod budgets.
+// TooManyBudgets means that the Pod has more than mostOfPod budgets; no budget is then asked.
 const TooManyBudgets reason.Code = "TooManyBudgets"
 
-// Answer is the answer to a request.
+// Answer is the answer to a request to take a Pod out of service.
 type Answer struct {
 	disruption.Decision
 
-	// Budget is the name of the budget that was asked, or "" if none was asked. If several were asked, Budget is the
-	// budget that refused.
+	// Budget is the name of the budget that was asked, or "" if no budget was asked. If several budgets were asked,
+	// Budget is the budget that has refused.
 	Budget string
 }
 
@@ -51,10 +51,11 @@ type Budgets struct {
 	*workloads.Owners
 	*Serving
 
-	// Current waits until the cache of budgets is up to date, and returns an error if its context ends first. After an
-	// error, budgets are read from the API server. Current is nil if the cache is always up to date.
+	// Current is a function that waits until the cache of budgets is up to date, and returns an error if its context
+	// ends first. If Current returns an error, budgets are read from the API server. Current is nil if the cache is
+	// always up to date.
 	Current func(context.Context) error
-	// Events records events on Pods that a budget protects from a request. Optional.
+	// Events receives an event on each Pod for which a budget has refused a request. Optional.
 	Events record.EventRecorder
 
 	live  client.Reader
@@ -64,7 +65,7 @@ type Budgets struct {
 }
 
 // New returns Budgets that read from the manager's cache and write with c. Call New once for each manager, before the
-// manager is started. If gates is nil, the default gates are used; if clock is nil, the real clock.
+// manager is started. A nil gates means the default gates; a nil now means the real clock.
 func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
 	return newBudgets(ctx, mgr, c, gates, now, newShares())
 }
@@ -96,18 +97,19 @@ func newBudgets(
 }
 
 // Ask decides whether the operation may take the Pod out of service. All budgets of the Pod must admit the operation.
-// Ask spends from the budgets if needed, unless dryRun is set. Pass the Pod's present state: a stale Pod that seems out
-// of service would be admitted without spending. If Ask returns an error, the answer is unknown, and the caller must
-// not take the Pod out of service.
+// If dryRun is false, an admitted operation is counted against the budgets where needed. The caller must pass the
+// present state of the Pod: if a stale Pod seems to be out of service, the operation would be admitted without being
+// counted. If Ask returns an error, the decision is unknown, and the caller must not take the Pod out of service.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
 	return b.ask(ctx, pod, operation, dryRun, askWaits, false)
 }
 
 const (
-	// askWaits is how long a request waits for the cache of budgets to be up to date before budgets are read from the
-	// API server.
+	// askWaits is how long Ask waits for the cache of budgets to be up to date. Then budgets are read from the API
+	// server.
 	askWaits = time.Second
-	// permitWaits is the same for a controller, which has other Pods to handle.
+	// permitWaits is how long Permit waits for the cache; the time is short because a controller has other Pods to
+	// handle.
 	permitWaits = 50 * time.Millisecond
 )
 
@@ -119,7 +121,7 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if !isOn(b.gates, operation) {
 		return free(NotCovered, "", "the feature gate for it is off")
 	}
-	if !podstate.IsActive(pod) { // also for a kubelet's final request, and for whoever removes ended Pods
+	if !podstate.IsActive(pod) { // also admits the final request of a kubelet, and requests to delete ended Pods
 		return free(disruption.NotServing, "", "it terminates or has ended")
 	}
 	all, err := b.of(ctx, pod, operation, patience)
@@ -165,8 +167,9 @@ func isExempt(pod *corev1.Pod) bool {
 	return err == nil && exempt
 }
 
-// Permit is Ask for a controller about to act that closes the Pod's readiness gate before a change, if the Pod has a
-// gate. nil means that the controller may act, and that the webhook will also admit its request.
+// Permit asks the budgets for a controller that is about to act. The controller must close the Pod's readiness gate
+// before a change, if the Pod has a gate. If Permit returns nil, the controller may act, and the webhook will admit the
+// controller's request as well.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
 	answer, err := b.ask(ctx, pod, operation, false, permitWaits, true)
 	if err != nil {
@@ -178,8 +181,8 @@ func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disrupt
 	return fmt.Errorf("PodUnavailableBudget %s: %w", answer.Budget, answer.Reason)
 }
 
-// Stamp writes the names of the Pod's budgets into annotations of a Pod being created. Stamp reports whether the Pod
-// has a budget.
+// Stamp writes the names of the Pod's budgets into the annotations of a Pod that is being created. The result is false
+// if the Pod has no budget.
 func (b *Budgets) Stamp(pod *corev1.Pod) bool {
 	of := b.Of(pod)
 	if len(of) == 0 {

@@ -29,10 +29,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "podunavailablebudget-controller"
 
-// These are events.
+// These are the names of events.
 const (
 	eventNoPods     = "NoPods"
 	eventSharedPods = "SharedPods"
@@ -40,13 +40,13 @@ const (
 	eventNotDeleted = "NotDeleted"
 )
 
-// overtakenRetry is the wait before the next count if somebody has spent from the budget during a pass.
+// overtakenRetry is the wait before the next count if an operation was counted against the budget during a pass.
 const overtakenRetry = 100 * time.Millisecond
 
-// strayRetry is the wait before the next check of Pods that another budget has to mark.
+// strayRetry is the wait before the next check of Pods onto which another budget has to write the names.
 const strayRetry = 5 * time.Second
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles PodUnavailableBudgets.
@@ -60,11 +60,12 @@ type Reconciler struct {
 	told   *kruise.Told
 }
 
-// view is a budget with the Pods whose annotations name the budget.
+// view is a budget with the Pods whose annotations name the budget, as the cache shows them.
 type view = ownercache.View[*v1beta1.PodUnavailableBudget]
 
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
-// scheme must know the types of PodUnavailableBudgets, of the workloads of Kubernetes and of this project's workloads.
+// scheme must contain the types of PodUnavailableBudgets, of the workloads of Kubernetes and of this project's
+// workloads.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	return setup(ctx, mgr, c, options, newShares())
 }
@@ -107,7 +108,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile counts the Pods of a budget.
+// Reconcile counts the Pods of a budget, and writes the result into the status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -127,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
-	if len(found) > len(mine) { // another budget marks the others, unless it is deleted first
+	if len(found) > len(mine) { // another budget writes the names onto the remaining Pods, unless that budget is deleted first
 		pass.Wake(strayRetry)
 	}
 	if searchesAgain(len(found), len(mine), stampErr) {
@@ -136,14 +137,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(statusErr, stampErr)
 }
 
-// marks reports whether this budget must write the names of all budgets onto the Pod. Of the Pod's budgets, the first
-// that the Pod does not name writes the names of all. The other budgets then find their names on the Pod.
+// marks reports whether this budget must write the names of all budgets onto the Pod. If a Pod lacks names of its
+// budgets, the first budget whose name the Pod lacks writes the names of all. The other budgets then find their names
+// on the Pod.
 func (r *Reconciler) marks(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	unnamed := r.unnamed(pod)
 	return len(unnamed) > 0 && unnamed[0].UID == budget.UID
 }
 
-// stamp writes the names of the Pod's budgets into the Pod's annotations.
+// stamp writes the names of all the Pod's budgets into the Pod's annotations.
 func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (changed bool, err error) {
 	of := r.finder.Of(pod)
 	if !has(of, v.Owner) {
@@ -153,7 +155,7 @@ func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (chang
 	return result.Sent > 0, err
 }
 
-// sharedWith returns the names of the budgets that share Pods with this budget, or "" if there are none.
+// sharedWith returns the names of the budgets that protect some of the same Pods, or "" if there are none.
 func (r *Reconciler) sharedWith(v *view) string {
 	others := map[string]bool{}
 	for _, pod := range v.Pods {
@@ -169,8 +171,8 @@ func (r *Reconciler) sharedWith(v *view) string {
 	return "some of its Pods are also those of " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + ": a Pod is let go when all of its budgets agree"
 }
 
-// straysOf returns the Pods that the budget should protect but that do not name the budget: Pods created before the
-// budget, and Pods of a deleted budget.
+// straysOf returns the Pods that the budget should protect but whose annotations do not name the budget: Pods created
+// before the budget, and Pods of a deleted budget.
 func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*corev1.Pod) {
 	for _, pod := range r.cache.Pods.In(budget.Namespace) {
 		if podstate.IsActive(pod) && r.isStray(budget, pod) {
@@ -180,13 +182,13 @@ func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*co
 	return found
 }
 
-// isStray reports whether the budget should protect the Pod but the Pod does not name the budget.
+// isStray reports whether the budget should protect the Pod, but the Pod's annotations do not name the budget.
 func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	return has(r.unnamed(pod), budget)
 }
 
-// unnamed returns the budgets whose names the Pod lacks, or nil if the Pod cannot have more names. Names of budgets
-// that do not exist do not count, because anybody may write such names.
+// unnamed returns the budgets whose names the Pod's annotations lack; nil if the annotations have no space for further
+// names. Names of budgets that do not exist do not count, because anybody may write such names.
 func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	named := slices.DeleteFunc(NamesIn(pod), func(name string) bool {
 		_, exists := r.finder.Named(pod.Namespace, name)
@@ -198,7 +200,7 @@ func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	return slices.DeleteFunc(r.finder.Of(pod), func(b *v1beta1.PodUnavailableBudget) bool { return slices.Contains(named, b.Name) })
 }
 
-// report writes the status if it has changed, unless somebody has spent from the budget since.
+// report writes the status if it has changed, unless an operation was counted against the budget since the count.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, count count) error {
 	after := v.Owner.DeepCopy()
 	store(after, count.ledger)
@@ -226,8 +228,8 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, cou
 	return nil
 }
 
-// patchOf writes the status on condition that nobody else has written the budget. Fields that could not be decoded are
-// dropped.
+// patchOf returns a patch of the status that fails if somebody else has written the budget. Fields that could not be
+// decoded are removed.
 func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) {
 	if len(before.Spec.Undecodable)+len(before.Status.Undecodable) == 0 {
 		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
@@ -242,7 +244,7 @@ func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) 
 	return client.RawPatch(types.JSONPatchType, body), nil
 }
 
-// tell sends events about changes, after the status was written.
+// tell sends events about the changes of the status, after the status was written.
 func (r *Reconciler) tell(v *view, count count) {
 	isNew := v.Owner.Status.ObservedGeneration != v.Owner.Generation
 	if count.invalid != nil && isNew {

@@ -19,24 +19,25 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// count is the result of a count.
+// count is the result of counting the Pods of a budget.
 type count struct {
 	ledger disruption.Ledger
-	// members is the number of active Pods of the budget.
+	// members is the number of the budget's active Pods.
 	members int
-	// stayed are Pods whose deletion was admitted, but which still exist after disruption.Policy.LeavingFor.
+	// stayed lists the Pods whose deletion was admitted, but which still exist after the time
+	// disruption.Policy.LeavingFor.
 	stayed []string
-	// stored must be called after the ledger was written to the API server.
+	// stored is a function to call after the ledger was written to the API server.
 	stored func()
-	// invalid says why the budget is invalid.
+	// invalid says why the budget is invalid; nil if the budget is valid.
 	invalid error
 }
 
-// unwatchedAgain is the wait before the next count if the kind of a workload is not watched, so that changes of its
-// replicas cause no event.
+// unwatchedAgain is the wait before the next count if the kind of a workload is not watched: changes of the number of
+// replicas then cause no event.
 const unwatchedAgain = 30 * time.Second
 
-// counter counts the Pods of budgets. counter remembers verdicts about unchanged Pods.
+// counter counts the Pods of budgets. For unchanged Pods, counter remembers whether the Pods are in service.
 type counter struct {
 	finder    *finder
 	workloads *workloads.Owners
@@ -46,16 +47,16 @@ type counter struct {
 
 	mu    sync.Mutex
 	known map[types.UID]map[types.UID]judged
-	// needed records, for each budget, when the number of required Pods rose from 0.
+	// needed contains, for each budget, when the number of required Pods last rose from 0.
 	needed map[types.UID]time.Time
 }
 
-// judged is the verdict about a version of a Pod.
+// judged says whether a version of a Pod is in service.
 type judged struct {
 	pod     *corev1.Pod
 	serves  bool
-	again   time.Duration // time after which the verdict may change without an event, 0 for never
-	doubted time.Time     // since when the kubelet may be about to stop the containers
+	again   time.Duration // time after which the answer may change without an event; 0 means never
+	doubted time.Time     // since when the kubelet may be about to stop the containers; zero means not at present
 }
 
 func newCounter(finder *finder, workloads *workloads.Owners, serving *Serving, shares *shares) *counter {
@@ -70,7 +71,8 @@ func (c *counter) forget(uid types.UID) {
 	c.shares.forget(uid)
 }
 
-// before returns the ledger of the last count, including the parts that the status cannot store.
+// before returns the ledger (admitted disruptions and the numbers of Pods) of the last count, including the parts that
+// the status cannot store.
 func (c *counter) before(v *view) disruption.Ledger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +83,7 @@ func (c *counter) before(v *view) disruption.Ledger {
 	return ledger
 }
 
-// remember records since when Pods are required.
+// remember stores the time since when Pods are required.
 func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,15 +94,16 @@ func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.needed[v.Owner.UID] = ledger.NeededSince.Time
 }
 
-// count counts the Pods that name the budget, and the strays that are about to be marked with its name. count calls
-// wake with the time until the next count, for changes that cause no event.
+// count counts the Pods that name the budget, and the strays onto which the budget's name is about to be written. wake
+// is called with the time until the next count, for changes that cause no event.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods, spec := c.members(v), c.finder.specOf(v.Owner)
 	census := disruption.Census{
 		Generation: v.Owner.Generation, Bounds: spec.bounds, Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
 	}
 	census.Members = c.judge(v, pods, census.Members, wake)
-	// The cache may lack the annotations of a stray, so strays count only after they were marked.
+	// Strays count only after the budget's name was written onto them, because before this the cache may lack their
+	// annotations.
 	for _, pod := range strays {
 		census.Members = append(census.Members, disruption.MemberOf(pod, false))
 	}
@@ -116,7 +119,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	}
 	before := c.before(v)
 	counted, err := c.policy.Count(before, census, v.Now)
-	// Err can only occur for objects never stored by an API server.
+	// An error is possible only for objects that were never stored by an API server.
 	out.invalid = cmp.Or(err, spec.problems.Reasons().Err())
 	c.remember(v, &counted.Ledger)
 	out.stored = func() { c.shares.counted(v.Owner.UID, &before, &counted.Ledger, census.Members) }
@@ -126,7 +129,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	return out
 }
 
-// members returns the selected Pods that name the budget, including Pods being deleted.
+// members returns the selected Pods whose annotations name the budget, including Pods that are being deleted.
 func (c *counter) members(v *view) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(v.Pods))
 	for _, pod := range v.Pods {
@@ -137,7 +140,7 @@ func (c *counter) members(v *view) []*corev1.Pod {
 	return pods
 }
 
-// judge finds out for each active Pod whether the Pod is in service, and appends the Pod to members.
+// judge determines for each active Pod whether the Pod is in service, and appends the Pod to members.
 func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member, wake func(time.Duration)) []disruption.Member {
 	c.mu.Lock()
 	before := c.known[v.Owner.UID]
@@ -163,9 +166,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 	return members
 }
 
-// judged finds out whether a Pod is in service. A kubelet writes status.observedGeneration before stopping the
-// containers of the older spec. So a doubtful Pod counts as in service only after the same containers have continued to
-// run for longer than stopping them may take. before is the last verdict about the Pod, or the zero value.
+// judged determines whether a Pod is in service. A kubelet writes status.observedGeneration before it stops the
+// containers of the old spec. So a Pod whose containers may be about to stop counts as in service only after the same
+// containers have run for longer than stopping takes. before is the previous result for the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
 	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !isDoubtful(pod) {
@@ -181,7 +184,7 @@ func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	return j
 }
 
-// patience is how long, after its grace period, a container may take to stop.
+// patience is how long a container may take to stop after its grace period.
 const patience = 10 * time.Second
 
 // instances returns the IDs of the Pod's containers.
@@ -192,20 +195,21 @@ func instances(pod *corev1.Pod) (ids []string) {
 	return ids
 }
 
-// expected returns how many Pods should exist. watched is false if no event reports changes of this number.
+// expected returns how many Pods should exist for the budget. watched is false if changes of this number cause no
+// event.
 func (c *counter) expected(ctx context.Context, namespace string, s *settings, pods []*corev1.Pod) (n int32, watched bool) {
 	if s.total != nil {
 		return *s.total, true
 	}
 	if s.target != nil {
 		n, known := c.workloads.Expected(ctx, namespace, *s.target)
-		if !known { // if the kind has no number of replicas, the existing Pods count
+		if !known { // if the kind has no number of replicas, the existing Pods are counted
 			n = int32(len(pods)) //nolint:gosec // the number of Pods in a namespace fits
 		}
 		return n, known && c.workloads.Knows(s.target.GroupKind)
 	}
 	watched = true
-	type workload struct { // identified by UID, in any API version
+	type workload struct { // the key contains no API version
 		schema.GroupKind
 		name string
 	}
@@ -213,7 +217,7 @@ func (c *counter) expected(ctx context.Context, namespace string, s *settings, p
 	for _, pod := range pods {
 		ref, ok := c.top(pod)
 		if !ok {
-			n++ // a Pod without a controller will not be replaced
+			n++ // a Pod without a controller is not replaced by another Pod
 			continue
 		}
 		key := workload{ref.GroupKind, ref.Name}

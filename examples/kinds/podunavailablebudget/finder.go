@@ -23,26 +23,27 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// nameIn returns the first budget name in the Pod's annotations, or "" if there is none.
+// nameIn returns the first budget name in the Pod's annotations, or "" if the annotations name no budget.
 func nameIn(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
 }
 
-// mostOfPod is the largest number of budgets of a Pod. No deletion or change of a Pod with more budgets is admitted:
-// Ask would have to ask each budget, and each budget would have to record the Pod.
+// mostOfPod is the largest number of budgets that a Pod may have. If a Pod has more budgets, no deletion or change of
+// the Pod is admitted: each budget would have to be asked, and would have to record the Pod.
 const mostOfPod = 10
 
-// mostNames is the largest length of the budget names with separators, in bytes.
+// mostNames is the largest length in bytes of the annotation with budget names.
 const mostNames = mostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
 
-// NamesIn returns the names of all budgets in the Pod's annotations, without duplicates, and at most mostOfPod.
+// NamesIn returns the names of all budgets in the Pod's annotations, without duplicates. If there are more than
+// mostOfPod names, the rest is left out.
 func NamesIn(pod *corev1.Pod) (names []string) {
 	if first := nameIn(pod); first != "" {
 		names = append(names, first)
 	}
 	others := pod.Annotations[policy.AnnotationOtherBudgets]
 	if len(others) > mostNames {
-		return names // no controller of the project writes such a long value
+		return names // no controller of this project writes a value of this length
 	}
 	for name := range strings.SplitSeq(others, ",") {
 		if len(names) == mostOfPod {
@@ -55,7 +56,7 @@ func NamesIn(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// marks returns the annotations by which a Pod names its budgets. A nil value means that the annotation must be
+// marks returns the annotations in which a Pod names its budgets. A nil value means that the annotation must be
 // removed.
 func marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	marks := map[string]*string{policy.AnnotationOtherBudgets: nil}
@@ -74,17 +75,17 @@ func marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	return marks
 }
 
-// finder finds the budgets of a Pod. A finder is safe for concurrent use. Make a finder with newFinder.
+// finder finds the budgets that protect a Pod. A finder is safe for concurrent use. Make a finder with newFinder.
 type finder struct {
 	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
 	workloads *workloads.Owners
 
 	mu      sync.Mutex
 	specs   map[types.UID]spec
-	sweepAt int // the number of specs at which specs of deleted budgets are dropped
+	sweepAt int // number of specs at which the specs of deleted budgets are dropped
 }
 
-// spec is a budget's parsed spec of a given generation.
+// spec is the parsed spec of a budget, and the generation of the spec.
 type spec struct {
 	*settings
 
@@ -92,10 +93,10 @@ type spec struct {
 	problems   judge.Faults
 }
 
-// fewSpecs is the number of specs below which a sweep would not pay.
+// fewSpecs is the number of specs below which looking for specs of deleted budgets is not worthwhile.
 const fewSpecs = 100
 
-// specOf parses the spec of a budget, once per generation.
+// specOf returns the parsed spec of a budget; each generation is parsed once.
 func (f *finder) specOf(budget *v1beta1.PodUnavailableBudget) spec {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +112,7 @@ func (f *finder) specOf(budget *v1beta1.PodUnavailableBudget) spec {
 	return f.specs[budget.UID]
 }
 
-// newFinder returns a finder reading from the caches. Call newFinder before the caches start.
+// newFinder returns a finder that reads from the caches. Call newFinder before the caches start.
 func newFinder(ctx context.Context, informers cache.Informers, workloads *workloads.Owners) (*finder, error) {
 	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
 	if err != nil {
@@ -123,11 +124,12 @@ func newFinder(ctx context.Context, informers cache.Informers, workloads *worklo
 	return &finder{budgets: index, workloads: workloads, specs: map[types.UID]spec{}}, nil
 }
 
-// byPods is the index of budgets by a property of their Pods. With the index, a Pod is not compared with all budgets of
-// the namespace.
+// byPods is the index of budgets by what their Pods have in common. Because of the index, a Pod need not be compared
+// with all budgets of the namespace.
 const byPods = "budgets.pods"
 
-// whoseBudget returns the index keys of a budget: its target workload, a label of its selector, or the key for any Pod.
+// whoseBudget returns the index keys of a budget: the key of its target workload, the key of a label in its selector,
+// or the key for any Pod.
 func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	if target := targetOf(&budget.Spec); target != nil {
 		return []string{workloadKey(budget.Namespace, *target)}
@@ -140,14 +142,14 @@ func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	return []string{labelKey(budget.Namespace, key, selector.MatchLabels[key])}
 }
 
-// The keys cannot collide: namespaces contain no slash, and label keys no space.
+// The keys of the three kinds differ, because namespaces contain no slash, and label keys contain no space.
 func anyKey(namespace string) string               { return namespace }
 func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 func workloadKey(namespace string, ref workloads.Ref) string {
 	return namespace + "/ " + ref.Group + "/" + ref.Kind + "/" + ref.Name
 }
 
-// candidates yields each budget that may be for a Pod with the given chain of controllers, once.
+// candidates yields each budget that may protect a Pod with the given chain of controllers, once.
 func (f *finder) candidates(pod *corev1.Pod, chain []workloads.Ref) iter.Seq[*v1beta1.PodUnavailableBudget] {
 	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
 		keys := make([]string, 0, 1+len(pod.Labels)+len(chain))
@@ -173,7 +175,7 @@ func (f *finder) Named(namespace, name string) (*v1beta1.PodUnavailableBudget, b
 	return f.budgets.Get(namespace, name)
 }
 
-// For returns the budgets whose target is among the workloads, without duplicates; do not modify the budgets.
+// For returns the budgets whose target is one of the workloads, without duplicates; do not modify the budgets.
 func (f *finder) For(namespace string, of ...workloads.Ref) (found []*v1beta1.PodUnavailableBudget) {
 	seen := map[string]bool{}
 	for _, ref := range of {
@@ -185,8 +187,8 @@ func (f *finder) For(namespace string, of ...workloads.Ref) (found []*v1beta1.Po
 	return found
 }
 
-// Of returns the budgets of a Pod; do not modify the budgets. The budget that the Pod names first is first, if it
-// exists and is for the Pod. All other budgets for the Pod follow, the oldest first.
+// Of returns the budgets that protect a Pod; do not modify the budgets. The budget that the Pod's annotations name
+// first comes first, if the budget exists and protects the Pod. All other budgets of the Pod follow, the oldest first.
 func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	chain, known := f.workloads.Above(pod)
 	return f.among(f.candidates(pod, chain), func(name string) *v1beta1.PodUnavailableBudget {
@@ -195,8 +197,9 @@ func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	}, pod, chain, known)
 }
 
-// among returns those of the given budgets that are for a Pod with the given controllers, at most mostOfPod+1. The
-// budget that the Pod names first is first. If the Pod's controller is unknown, budgets that the Pod names count, too.
+// among returns the given budgets that protect a Pod with the given controllers, at most mostOfPod+1 budgets. The
+// budget that the Pod's annotations name first comes first. If the Pod's controller is unknown, the budgets that the
+// Pod's annotations name count as well.
 func (f *finder) among(
 	some iter.Seq[*v1beta1.PodUnavailableBudget], get func(name string) *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref, known bool,
 ) (found []*v1beta1.PodUnavailableBudget) {
@@ -236,8 +239,8 @@ func has(budgets []*v1beta1.PodUnavailableBudget, budget *v1beta1.PodUnavailable
 	return slices.ContainsFunc(budgets, func(b *v1beta1.PodUnavailableBudget) bool { return b.UID == budget.UID })
 }
 
-// IsFor reports whether a budget that a Pod names is for this Pod. If the Pod's controller is unknown, the name in the
-// Pod's annotation is enough.
+// IsFor reports whether a budget that a Pod's annotations name protects the Pod. If the Pod's controller is unknown,
+// the name in the annotation is enough.
 func (f *finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	if f.specOf(budget).target == nil {
 		return f.isFor(budget, pod, nil)
@@ -251,7 +254,7 @@ func order(a, b *v1beta1.PodUnavailableBudget) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// isFor reports whether a budget is for a Pod with the given controllers.
+// isFor reports whether a budget protects a Pod with the given controllers.
 func (f *finder) isFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref) bool {
 	s := f.specOf(budget)
 	if s.target != nil {

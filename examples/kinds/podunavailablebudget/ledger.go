@@ -8,9 +8,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// ledgerOf converts the status of a budget to a ledger. The ledger shares the maps of the status, which are never
-// modified. The status, which has OpenKruise's format, has no field for identities, which shares remembers, and none
-// for the time since when Pods are required.
+// ledgerOf converts the status of a budget to the ledger that package disruption uses. The ledger shares the maps of
+// the status, which are never modified. Identities of Pods and the time since when Pods are required are missing: the
+// status has OpenKruise's format, without fields for both.
 func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	s := &budget.Status
 	return disruption.Ledger{
@@ -28,7 +28,7 @@ func store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	s.DisruptedPods, s.UnavailablePods = ledger.Leaving, ledger.Changing
 }
 
-// isOn reports whether the feature gates allow budgets to cover the operation.
+// isOn reports whether the feature gates allow budgets to protect Pods from the operation.
 func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	if operation == disruption.Delete || operation == disruption.Evict {
 		return gates[apps.GatePodUnavailableBudgetDelete]
@@ -36,9 +36,9 @@ func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	return gates[apps.GatePodUnavailableBudgetUpdate]
 }
 
-// covers reports whether a budget with the listed operations covers the operation. While the gate
-// InPlacePodVerticalScaling is off, a budget that covers updates also covers resizes. While the gate is on, the budget
-// must list resizes.
+// covers reports whether a budget with the listed operations protects Pods from the operation. While the gate
+// InPlacePodVerticalScaling is off, a budget that lists updates also covers resizes. While the gate is on, a budget
+// covers resizes only if it lists resizes.
 func covers(list []v1beta1.Operation, operation disruption.Operation, gates map[apps.Gate]bool) bool {
 	listed := func(operation disruption.Operation) bool {
 		if len(list) == 0 {

@@ -15,8 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// of returns the budgets of a Pod. If the Pod names a budget that the cache does not have, the budget may be new, and
-// is read from the API server. While the cache is not up to date, all budgets are read from the API server.
+// of returns the budgets that protect a Pod. If the Pod's annotations name a budget that the cache does not have, the
+// budget may be new, and is read from the API server. While the cache is not up to date, all budgets are read from the
+// API server.
 func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, patience time.Duration) ([]*v1beta1.PodUnavailableBudget, error) {
 	if b.Current != nil {
 		waits, cancel := context.WithTimeout(ctx, patience)
@@ -38,19 +39,19 @@ func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.
 				return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
 			}
 		}
-		if !has(of, named) && b.IsFor(named, pod) { // the cache may have received the budget in between
+		if !has(of, named) && b.IsFor(named, pod) { // meanwhile the cache may have received the budget
 			of = append(of, named)
 		}
 	}
 	return of, nil
 }
 
-// mostListed is the largest number of budgets read by a request: a longer list would need too much memory.
+// mostListed is the largest number of budgets that a request may read: a longer list would need too much memory.
 const mostListed = 500
 
-// listed finds the budgets of a Pod by listing the budgets in the Pod's namespace. If the list fails too, the budgets
-// are unknown. Then evictions, and requests for Pods that name a budget, must wait. All other requests are admitted,
-// because otherwise no Pod of the cluster could be deleted.
+// listed returns the budgets that protect a Pod, found by a list of the budgets in the Pod's namespace. If the list
+// request fails too, the budgets are unknown. Then evictions must be retried later, and so must requests for Pods whose
+// annotations name a budget. All other requests are admitted, because otherwise no Pod of the cluster could be deleted.
 func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, late error) ([]*v1beta1.PodUnavailableBudget, error) {
 	list := &v1beta1.PodUnavailableBudgetList{}
 	err := b.live.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(mostListed))

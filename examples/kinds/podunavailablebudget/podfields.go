@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 )
 
-// podFields copies, for the cache, the fields of other owners' Pods that Serving reads.
+// podFields copies, for the cache, the fields that Serving reads of Pods of other owners.
 func podFields(kept, pod *corev1.Pod) {
 	if nameIn(pod) == "" {
 		return
@@ -29,7 +29,7 @@ func podFields(kept, pod *corev1.Pod) {
 	kept.Status.ContainerStatuses, kept.Status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
 }
 
-// containerFields copies the container fields to compare with statuses.
+// containerFields copies the fields of containers that are compared with the statuses of containers.
 func containerFields(list []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {

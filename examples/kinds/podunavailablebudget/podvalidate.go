@@ -16,14 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// eventPrevented is the event on a Pod if a budget has refused a request.
+// eventPrevented is the name of the event on a Pod for which a budget has refused a request.
 const eventPrevented = "PubPreventPodDeletion"
 
-// Handler returns a handler that refuses requests that would take more Pods out of service than allowed by their
-// PodUnavailableBudget: deletions and evictions of Pods, changes of their specs, and resizes. Refused evictions get the
-// eviction API's response, 429 with a cause, so that clients retry; other requests get 403. options.Reader reads the
-// Pods of evictions, and must not be a cache: with a stale Pod, an eviction of a Pod in service could be admitted
-// without spending.
+// Handler returns a handler of requests that take Pods out of service: deletions and evictions of Pods, changes of
+// their specs, and resizes. A request is refused if more Pods would be unavailable than their PodUnavailableBudget
+// allows. A refused eviction gets the response of the eviction API, 429 with a cause, so that clients retry. Any other
+// refused request gets 403. options.Reader reads the Pods of evictions, and must not be a cache: with a stale Pod, the
+// eviction of a Pod in service could be admitted without being counted.
 func (b *Budgets) Handler(options admission.Options) webhookadmission.Handler {
 	return &podBudgets{b, options}
 }
@@ -56,7 +56,8 @@ func (p *podBudgets) Handle(ctx context.Context, req webhookadmission.Request) w
 	return admission.Refuse(ctx, refusedBy(review.Operation, answer))
 }
 
-// review parses the request. If an update removes the labels or annotations that protect the Pod, the old Pod counts.
+// review parses the request. If an update removes the labels or annotations that protect the Pod, the Pod before the
+// update is judged.
 func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (budgetguard.Review, error) {
 	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
 	if err == nil && review.Pod == nil && review.After != nil && marked(review.Before, review.After) {
@@ -65,7 +66,7 @@ func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (
 	return review, err
 }
 
-// tell reports a refusal by an event on the Pod, and to options.Refused.
+// tell reports a refusal: by an event on the Pod, and by a call of options.Refused.
 func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operation disruption.Operation, answer Answer) {
 	if p.Events != nil {
 		p.Events.Eventf(pod, corev1.EventTypeWarning, eventPrevented, "PodUnavailableBudget %s refuses %s: %s", answer.Budget, operation, answer.Reason.Detail)
@@ -88,12 +89,12 @@ func (b *Budgets) Mutator() podwebhook.Mutator {
 	}}
 }
 
-// budgetResource is the resource in refusals.
+// budgetResource is the resource that refusals name.
 func budgetResource() schema.GroupResource {
 	return schema.GroupResource{Group: policy.Group, Resource: "podunavailablebudgets"}
 }
 
-// refusedBy returns the error for a request refused by a budget.
+// refusedBy returns the error for a request that a budget has refused.
 func refusedBy(operation disruption.Operation, answer Answer) error {
 	if operation != disruption.Evict {
 		return apierrors.NewForbidden(budgetResource(), answer.Budget, answer.Reason)
@@ -101,7 +102,8 @@ func refusedBy(operation disruption.Operation, answer Answer) error {
 	return budgetguard.EvictionRefused("PodUnavailableBudget "+answer.Budget, answer.Reason)
 }
 
-// unknownBudget returns the error if the budgets are unknown: clients must retry.
+// unknownBudget returns the error for a request that cannot be decided because the budgets are unknown: clients must
+// retry.
 func unknownBudget(err error) error {
 	if apierrors.IsBadRequest(err) {
 		return err

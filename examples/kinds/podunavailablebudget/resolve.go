@@ -18,20 +18,21 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// settings are a budget's spec with compiled selectors.
+// settings are the values of a budget's spec, with compiled selectors.
 type settings struct {
-	// target is the workload whose Pods the budget protects. If nil, selector selects the Pods.
+	// target is the workload whose Pods the budget protects. If target is nil, the budget protects the Pods that
+	// selector selects.
 	target *workloads.Ref
-	// selector selects no Pods if there is a target, and ignored selects Pods that are not protected.
+	// If there is a target, selector selects no Pods. ignored selects Pods that are not protected.
 	selector, ignored labels.Selector
 	operations        []v1beta1.Operation
-	// total is how many Pods should exist. If nil, the Pods' workloads determine the number.
+	// total is the number of Pods that should exist. If total is nil, the workloads of the Pods determine the number.
 	total  *int32
 	bounds disruption.Bounds
 }
 
-// resolve parses and validates the spec. Problems are values with which the controller cannot work: the budget then
-// protects no Pods. Warnings are usable values, but probably mistakes.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work; the budget then
+// protects no Pods. Warnings are values that the controller can use, but that are probably a mistake.
 func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{
@@ -58,7 +59,7 @@ func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, war
 	if s.total != nil && *s.total < 1 {
 		read.Warn(field.Invalid(path.Child("protectTotalReplicas"), *s.total, "must be at least 1"))
 	}
-	if spec.IgnoredPodSelector != nil { // an invalid selector ignores no Pods
+	if spec.IgnoredPodSelector != nil { // if the selector is invalid, no Pods are ignored
 		s.ignored = selectorOf(read, spec.IgnoredPodSelector, path.Child("ignoredPodSelector"), read.Warn)
 	}
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
@@ -70,7 +71,7 @@ func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, war
 	return s, read.Problems, read.Warnings
 }
 
-// targetOf returns the workload named in a spec, the empty workload if the reference is invalid, or nil if there is
+// targetOf returns the workload that a spec names; the empty workload if the reference is invalid, and nil if there is
 // no reference.
 func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 	target := spec.TargetReference
@@ -80,7 +81,7 @@ func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 	return new(workloads.RefOf(target.APIVersion, target.Kind, target.Name))
 }
 
-// judgeTarget validates the reference to the workload; if there is one, the selector is ignored.
+// judgeTarget validates the reference to the workload, and warns of a selector, which has no effect beside a reference.
 func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) {
 	if spec.Selector != nil {
 		read.Warn(field.Forbidden(path, "excludes selector"))
@@ -97,14 +98,15 @@ func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, pa
 	}
 }
 
-// A selector is compared with each Pod of the namespace, and with other budgets. mostTerms limits the number of labels
-// in a selector, and mostValues the total number of values in its expressions.
+// The limits exist because a selector is compared with each Pod of the namespace, and with other budgets. mostTerms is
+// the largest number of labels in a selector, and mostValues the largest total number of values in its expressions.
 const (
 	mostTerms  = 100
 	mostValues = 1000
 )
 
-// selectorOf compiles a selector. unusable receives the errors for which a selector selects no Pods.
+// selectorOf compiles a label selector. unusable is called with the errors because of which the selector selects no
+// Pods.
 func selectorOf(read *judge.Reading, selector *metav1.LabelSelector, path *field.Path,
 	unusable func(...*field.Error),
 ) labels.Selector {
@@ -133,12 +135,13 @@ func selectorOf(read *judge.Reading, selector *metav1.LabelSelector, path *field
 	return compiled
 }
 
-// shown returns a selector as a shortened text.
+// shown returns a selector as a text of limited length.
 func shown(selector *metav1.LabelSelector) string {
 	return reason.Shorten(metav1.FormatLabelSelector(selector), 200)
 }
 
-// judgeBounds checks that exactly one bound is set, to a number or a percentage.
+// judgeBounds checks that exactly one of maxUnavailable and minAvailable is set, and that the value is a number or a
+// percentage.
 func judgeBounds(read *judge.Reading, bounds disruption.Bounds, path *field.Path) {
 	most, least := bounds.MaxUnavailable, bounds.MinAvailable
 	switch {

@@ -13,13 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Serving decides which Pods are in service. Serving is safe for concurrent use. Make a Serving with NewServing.
+// Serving determines which Pods are in service. Serving is safe for concurrent use. Make a Serving with NewServing.
 type Serving struct {
 	inPlace  *inplaceupdate.Updater
 	sidecars *sidecarcontrol.Control
 }
 
-// NewServing returns a Serving for the feature gates; if nil, for the default gates.
+// NewServing returns a Serving for the feature gates; nil means the default gates.
 func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 	if gates == nil {
 		gates = apps.DefaultGates()
@@ -33,9 +33,9 @@ func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 }
 
 // Serves reports whether a Pod is in service: the Pod runs and is ready, no label marks the Pod as unavailable, and the
-// containers run what the spec says. If all images are named by digest and the Node reports the digests, the digests
-// are compared. Otherwise no in-place update may be in progress. If again is positive, the answer may change after this
-// time without an event.
+// containers run what the spec says. If all images in the spec are named by digest and the Node reports digests, the
+// digests are compared. Otherwise a Pod is in service only if no in-place update is in progress. If again is above
+// zero, the answer may change after this time without an event.
 func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again time.Duration) {
 	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
 		return false, 0
@@ -52,7 +52,7 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	}
 	step, err := s.inPlace.Next(pod, now)
 	if err != nil {
-		return true, 0 // nothing shows an update, so the Pod's own Ready condition counts
+		return true, 0 // nothing shows an update in progress, so the Ready condition is enough
 	}
 	if !step.Complete || s.inPlace.InGracePeriod(pod) {
 		return false, max(step.RequeueAfter, lookAgain)
@@ -60,7 +60,7 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	return true, 0
 }
 
-// lookAgain is the wait before the next check of a Pod that is being updated, because some updates complete without an
+// lookAgain is the wait before a Pod that is being updated is checked again, because some updates complete without an
 // event.
 const lookAgain = 5 * time.Second
 
@@ -74,17 +74,18 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// isDoubtful reports whether a container still runs an image whose digest differs from the digest in the spec, although
-// the kubelet has observed the change of the spec (status.observedGeneration). Either the Node reports the image by the
-// digest of its index, or the kubelet is about to stop the container.
+// isDoubtful reports whether a container may be about to stop: its image has another digest than the spec, although the
+// kubelet has observed the change of the spec (status.observedGeneration). The digests also differ if the Node reports
+// the digest of the image's index.
 func isDoubtful(pod *corev1.Pod) bool {
 	_, _, doubtful := digests(pod)
 	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
 }
 
-// digests reports whether containers whose image is named by digest may run this digest, and whether all containers
-// have such an image and run it. A Node may report a manifest by the digest of its index, or the other way round.
-// doubtful says that the kubelet has observed the newest spec and reports a digest that differs from the spec.
+// digests compares the digests of the running images with the digests in the spec: right is false if a container surely
+// does not run the digest in the spec, and all is true if each container has a digest in the spec and runs this digest.
+// A Node may report a manifest by the digest of its index, or an index by the digest of a manifest. doubtful is true if
+// the kubelet has observed the newest spec, but reports a digest that differs from the spec.
 func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	all = len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {
@@ -108,7 +109,7 @@ func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	return true, all, doubtful
 }
 
-// servingAnnotations returns the annotations that Serves reads, for caches that drop all other annotations.
+// servingAnnotations returns the annotations that Serves reads; caches may drop all other annotations.
 func servingAnnotations() []string {
 	return []string{
 		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,

@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// shares remembers the identities of Pods whose change through a readiness gate was admitted, because the status cannot
-// store identities. With the identity, such a Pod counts again as soon as it has changed and is in service; without it,
-// for example after a restart of the process, after ten seconds.
+// shares remembers the identities of Pods for which a change through the readiness gate was admitted, because the
+// status cannot store identities. If the identity is known, the Pod counts as in service again as soon as the Pod has
+// changed and serves. Otherwise, for example after a restart of the process, the Pod counts after ten seconds.
 type shares struct {
 	mu sync.Mutex
 	of map[types.UID]map[string]disruption.Identity
@@ -21,7 +21,7 @@ type shares struct {
 
 func newShares() *shares { return &shares{of: map[types.UID]map[string]disruption.Identity{}} }
 
-// ledger is ledgerOf, with the remembered identities.
+// ledger returns the result of ledgerOf, with the remembered identities.
 func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	ledger := ledgerOf(budget)
 	s.mu.Lock()
@@ -30,8 +30,8 @@ func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger 
 	return ledger
 }
 
-// store is the function store, but also remembers identities. Requests about several Pods may call store at the same
-// time, one with an older ledger than the other: the identity with the later generation is kept.
+// store calls the function store, and remembers the identities in the ledger. Requests about several Pods may call
+// store at the same time with ledgers of different age: of two identities, the one with the higher generation is kept.
 func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	store(budget, ledger)
 	s.mu.Lock()
@@ -50,8 +50,9 @@ func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.L
 	}
 }
 
-// counted forgets identities after the ledger of a count was stored: of Pods without an entry in the ledger, and of
-// Pods that no longer exist. Identities from requests admitted since the start of the count are kept.
+// counted forgets identities that are no longer needed, after the ledger of a count was stored: of Pods without an
+// entry in the ledger, and of Pods that no longer exist. Identities of requests that were admitted after the start of
+// the count are kept.
 func (s *shares) counted(budget types.UID, before, after *disruption.Ledger, members []disruption.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

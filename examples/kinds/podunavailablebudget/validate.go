@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateAnnotations returns errors for annotations that replace v1alpha1 fields: they must be valid, and the number
-// of Pods must equal the field if both are set.
+// validateAnnotations validates the annotations that replace fields of v1alpha1. If a field for the number of Pods is
+// set too, the annotation must have the same value.
 func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
 	path := field.NewPath("metadata", "annotations")
 	if text, ok := obj.Annotations[policy.AnnotationProtectOperations]; ok && text != "" {
@@ -38,14 +38,14 @@ func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorLis
 }
 
 // validateCreate returns the parsed spec of a new object, and all errors except conflicts with other budgets. The API
-// server checks the name.
+// server checks the object's name.
 func validateCreate(obj *v1beta1.PodUnavailableBudget) (*settings, field.ErrorList) {
 	s, problems, warnings := resolve(&obj.Spec)
 	return s, slices.Concat(validateAnnotations(obj), problems.Refusals(), warnings.Refusals())
 }
 
-// validateUpdate returns the errors in an update: all errors of [validateCreate] that stored does not have, and every
-// change of the selected Pods. So validateUpdate need not compare the budget with other budgets.
+// validateUpdate returns the errors in an update: all errors of [validateCreate] that stored does not have, and an
+// error for any change of which Pods are selected. So an update need not be compared with other budgets.
 func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	_, found := validateCreate(obj)
 	_, known := validateCreate(stored)
@@ -59,9 +59,9 @@ func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	return errs
 }
 
-// conflicts returns the budgets among others that are for the same Pods as obj, whose settings are own: they have the
-// same target, or selectors that can match the same Pod. If two selectors use different label keys, a Pod might match
-// both by accident, and conflicts accepts this.
+// conflicts returns the budgets in others that protect the same Pods as obj: budgets with the same target, or with a
+// selector that can match the same Pod. own are the settings of obj. If two selectors use different label keys, a Pod
+// might match both by accident, which is accepted.
 func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta1.PodUnavailableBudget,
 ) (errs field.ErrorList) {
 	path, keys := field.NewPath("spec"), validation.ByKey(own.selector)
@@ -83,7 +83,7 @@ func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta
 	return errs
 }
 
-// overlap reports whether a Pod could match both selectors, provided that both use the same label keys.
+// overlap reports whether a Pod could match both selectors; selectors with different label keys do not overlap.
 func overlap(a, b map[string]labels.Requirements) bool {
 	if !sets.KeySet(a).Equal(sets.KeySet(b)) {
 		return false

@@ -23,15 +23,15 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// strays records the budgets whose Pods all name the budget. To search for strays, all Pods of a namespace are read.
-// The zero value records no budgets.
+// strays remembers the budgets for which no Pod lacks the budget's name. The memory saves searches, because a search
+// reads all Pods of a namespace. The zero value remembers no budgets.
 type strays struct {
 	mu    sync.Mutex
 	clean map[types.UID]bool
 }
 
-// of returns the Pods that look finds, or nil without calling look if no event has occurred since the last search. If
-// an event occurs during the search, the next pass searches again.
+// of returns the Pods that look finds. If no event has occurred since the last search, look is not called, and the
+// result is nil. If an event occurs during a search, the next pass searches again.
 func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	clean := s.clean[budget]
@@ -46,13 +46,14 @@ func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	return look()
 }
 
-// searchesAgain reports whether the next pass of a budget must search for strays again: a Pod could not be marked,
-// another budget has to mark some of the Pods and may be deleted before, or there were more strays than a pass marks.
+// searchesAgain reports whether the next pass of a budget must search for strays again: the names could not be written
+// onto a Pod, another budget has to write some of the names and may be deleted before, or there were more strays than a
+// pass handles.
 func searchesAgain(found, mine int, failed error) bool {
 	return failed != nil || found > mine || mine > fanout.PerPass
 }
 
-// look makes the next pass of a budget search for strays.
+// look makes the next pass of a budget search for strays, Pods that lack the budget's name.
 func (s *strays) look(budget types.UID) { s.forget(budget) }
 
 func (s *strays) forget(budget types.UID) {
@@ -61,13 +62,13 @@ func (s *strays) forget(budget types.UID) {
 	delete(s.clean, budget)
 }
 
-// watch enqueues budgets on events other than those of their marked Pods: Pods not marked yet, workloads, and writes of
-// the status by others.
+// watch adds event sources besides the Pods that name the budget: Pods that do not name the budget yet, workloads, and
+// writes of the status by others.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.found(e.Object, q) },
-		// Every update counts: after a new list, the cache may not show that the Pod was marked and lost its mark
-		// again.
+		// Every update counts: after a new list, the cache may not show that the Pod had the budget's name and has lost
+		// it again.
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.found(e.ObjectNew, q) },
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
@@ -77,7 +78,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// found enqueues the Pod's budgets not named by the Pod.
+// found enqueues the budgets that protect the Pod but are not named in the Pod's annotations.
 func (r *Reconciler) found(object client.Object, q queue) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -89,8 +90,8 @@ func (r *Reconciler) found(object client.Object, q queue) {
 	}
 }
 
-// statusChanged enqueues a budget when its status was written. An admitted request may need a new count although no
-// other event occurs, and the next pass reverts manual changes.
+// statusChanged enqueues a budget after its status was written. After an admitted request a new count may be needed
+// although no other event occurs. Manual changes of the status are reverted by the next pass.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.PodUnavailableBudget)
 	after, same := e.ObjectNew.(*v1beta1.PodUnavailableBudget)
@@ -99,7 +100,8 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// budgetGone enqueues the other budgets for the Pods of a deleted budget, which then search for these Pods.
+// budgetGone enqueues the other budgets that protect the Pods of a deleted budget, so that these budgets search for the
+// Pods.
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
 	heirs := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
@@ -116,7 +118,8 @@ func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue)
 	}
 }
 
-// workloadEvents enqueues the budgets of a workload when the workload is created, deleted or scaled.
+// workloadEvents returns a handler that enqueues the budgets of a workload when the workload is created, deleted or
+// scaled.
 func (r *Reconciler) workloadEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wakeFor(e.Object, true, q) },
@@ -132,8 +135,8 @@ func (r *Reconciler) workloadEvents() handler.EventHandler {
 }
 
 // wakeFor enqueues the budgets whose target is the workload or a controller above it, and the budgets that the
-// workload's Pods name. Pods of a new workload may not name their budgets, because their controller was unknown when
-// the Pods were created.
+// workload's Pods name. Pods of a new workload may lack the names of their budgets, because their controller was
+// unknown when the Pods were created.
 func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	chain, _ := r.counts.workloads.Above(object)
 	chain = append(chain, r.counts.workloads.RefTo(object))
@@ -158,7 +161,7 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	}
 }
 
-// byName sorts budgets by name, for a fixed order of enqueueing.
+// byName returns the budgets sorted by name, so that the order of enqueueing is fixed.
 func byName(of map[string]*v1beta1.PodUnavailableBudget) (in []*v1beta1.PodUnavailableBudget) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		in = append(in, of[name])

@@ -22,37 +22,38 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// work holds the decisions and results of a pass.
+// work contains the decisions and results of a pass.
 type work struct {
 	resource *api.Resource
 	owner    metav1.OwnerReference
 	desired  int
-	// open are namespaces in which a copy must be created, read or updated. extra are copies that must be deleted.
+	// open lists the namespaces in which a copy must be created, read or updated. extra lists the copies that must be
+	// deleted.
 	open  []*place
 	extra []client.Object
 
 	mu        sync.Mutex
 	succeeded int
-	failures  map[v1beta1.ResourceDistributionConditionType]map[string]error // errors by namespace
-	wrote     map[verb][]string                                              // names of namespaces
+	failures  map[v1beta1.ResourceDistributionConditionType]map[string]error // errors by condition and namespace
+	wrote     map[verb][]string                                              // names of namespaces, by what was done
 }
 
-// place is a namespace with its copy; places are handled concurrently.
+// place is a namespace with the copy in it; several places are handled at the same time.
 type place struct {
 	metav1.ObjectMeta
 
 	action action
-	// undone says: somebody has changed a copy that matched before.
+	// undone is true if somebody has changed a copy that matched the template before.
 	undone bool
 }
 
-// placeOf returns the place of a ResourceDistribution in a namespace. Its UID identifies the place in the fanout's
-// back-off.
+// placeOf returns the place for a ResourceDistribution's copy in a namespace. The UID of the place identifies the place
+// in the back-off of package fanout.
 func placeOf(owner types.UID, namespace string, action action, undone bool) *place {
 	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action, undone: undone}
 }
 
-// verb is what was done to copies.
+// verb is what was done to a copy.
 type verb string
 
 const (
@@ -61,7 +62,7 @@ const (
 	deleted verb = "deleted"
 )
 
-// fail records why the copy in a namespace does not match.
+// fail records why the copy in a namespace does not match the template.
 func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespace string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +72,8 @@ func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespa
 	w.failures[condition][namespace] = err
 }
 
-// done records that the copy in a namespace matches, and what was done. An empty verb means that nothing was done.
+// done records that the copy in a namespace matches the template, and what was done to the copy. An empty verb means
+// that nothing was done.
 func (w *work) done(namespace string, how verb) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +85,7 @@ func (w *work) done(namespace string, how verb) {
 	}
 }
 
-// plan decides from the caches, without sending requests.
+// plan decides from the objects in the caches, without sending requests.
 func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *work {
 	uid := v.Owner.UID
 	w := &work{
@@ -116,7 +118,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *wor
 	return w
 }
 
-// settled records the result for a copy that needs no request, and reports whether this is the case.
+// settled records the result for a copy that needs no request; the result is false if the copy needs a request.
 func (w *work) settled(namespace string, d decision) bool {
 	switch d.Action {
 	case none:
@@ -132,7 +134,7 @@ func (w *work) settled(namespace string, d decision) bool {
 func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
 func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 
-// act carries out the decisions. A refusal in a namespace says nothing about other namespaces.
+// act carries out the decisions. If a namespace refuses a copy, the other namespaces still get their copies.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
@@ -156,15 +158,15 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 	)
 }
 
-// redo is the attempt at restoring a copy that somebody has changed: at once for the first time, then with growing
-// back-off. Otherwise this controller and another client could overwrite each other's changes as fast as the API server
-// allows.
+// redo describes the attempt to restore a copy that somebody has changed: the first attempt is made at once, later
+// attempts with a growing back-off. Without the back-off, this controller and another client could overwrite each
+// other's changes as fast as the API server allows.
 func redo(v *view, p *place) fanout.Attempt {
 	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
 }
 
-// undone returns an error during the back-off of a copy changed by somebody.
+// undone returns an error while the back-off of a copy that somebody has changed lasts.
 func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	if !p.undone {
 		return nil
@@ -174,11 +176,11 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means that nothing is to be done or reported about a copy now.
+// errSettled means that nothing needs to be done or reported about a copy now.
 var errSettled = errors.New("settled")
 
-// note records the result for a copy, and returns only errors that deserve an immediate retry. For other errors the
-// owner is requeued already.
+// note records the result for a copy, and returns an error only if the write deserves an immediate retry. For all other
+// errors the owner is already enqueued for later.
 func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errSettled):
@@ -194,7 +196,8 @@ func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1
 	return false, err
 }
 
-// write creates a copy, or reads and updates a copy. condition is the condition that reports a failure.
+// write creates a missing copy, or reads and updates an existing copy. condition is the type of the condition that
+// reports a failure.
 func (r *Reconciler) write(
 	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
 ) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
@@ -218,7 +221,7 @@ func (r *Reconciler) write(
 	d := decide(w.resource, w.owner, live)
 	switch d.Action {
 	case none, Leave:
-		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // the cache will soon show such an object
+		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // the cache will soon show the object that exists
 			r.known.Keep(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, d.Why))
 		}
 		if w.settled(p.Name, d) {
@@ -241,7 +244,7 @@ func (r *Reconciler) write(
 	return updated, "", nil
 }
 
-// again is the wait before the next pass if the cache is stale.
+// again is the wait before the next pass if the cache does not show the newest state.
 const again = time.Second
 
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *work, namespace string) (verb, error) {
@@ -253,7 +256,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	err := v.Client.Create(ctx, object)
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
-		pass.Wake(again) // the cache does not show the object, or the deletion of the namespace, yet
+		pass.Wake(again) // the cache does not show yet that the object exists, or that the namespace is being deleted
 		return "", errSettled
 	case err != nil:
 		return "", fmt.Errorf("creating %s %s/%s: %w", w.resource.Kind, namespace, w.resource.Name, err)
@@ -262,7 +265,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	return created, nil
 }
 
-// remove deletes an unwanted copy, unless the copy has changed.
+// remove deletes an unwanted copy, unless the copy has changed since it was read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, resource *api.Resource, found client.Object) error {
 	uid, version := found.GetUID(), found.GetResourceVersion()
 	gone := metadataOf(resource.Kind)

@@ -24,9 +24,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates ResourceDistributions. The API server validates the resource by a dry-run creation in
-// options.Namespace with options.Client. If either is missing, this check is skipped. While the feature gate is off, no
-// object can be created.
+// endpoint returns the admission rules that default and validate ResourceDistributions. The API server validates the
+// resource by a dry-run creation in options.Namespace with options.Client. If the namespace or the client is missing,
+// this check is skipped. While the feature gate is off, no ResourceDistribution can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution] {
 	judge := resourceJudge{admission.NewDryRun(options), options.Namespace}
 	on := apps.ResolveGates(options.Gates)[apps.GateResourceDistribution]
@@ -62,9 +62,9 @@ type resourceJudge struct {
 	namespace string
 }
 
-// check returns the API server's errors about a copy if the resource has changed. An existing object of the same name
-// is no error. If the API server does not answer, the resource is accepted with a warning; if copies are refused later,
-// the status says so.
+// check returns the errors that the API server finds in a copy, if the resource has changed. If an object of the same
+// name exists, this is not an error. If the API server does not answer, the resource is accepted with a warning; if
+// copies are refused later, the status says so.
 func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.ResourceDistribution) (field.ErrorList, string) {
 	if !j.dry.On() || j.namespace == "" || stored != nil && bytes.Equal(obj.Spec.Resource.Raw, stored.Spec.Resource.Raw) {
 		return nil, ""
@@ -100,7 +100,7 @@ func isRefusal(code int32) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
-// resourceParts are the resource, by its kind.
+// resourceParts returns the resource as a part of the spec; its kind determines the type.
 func resourceParts(spec admission.Spec) []admission.TemplatePart {
 	var copied metav1.TypeMeta
 	if utiljson.Unmarshal(spec["resource"], &copied) == nil && copied.Kind == "Secret" {

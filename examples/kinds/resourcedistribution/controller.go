@@ -20,17 +20,17 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "resourcedistribution-controller"
 
-// Options are options of the controller. The zero value is usable. If Namespace is set, which is for tests, only this
+// Options are the options of the controller. The zero value is usable. If Namespace is set, as tests do, only this
 // namespace gets copies and is counted.
 type Options = kruise.Options
 
 // Reconciler reconciles ResourceDistributions.
 type Reconciler struct {
 	cache      *ownercache.Cache[*v1beta1.ResourceDistribution]
-	copies     map[string]*ownercache.Index[client.Object] // by kind; the cache may contain only their metadata
+	copies     map[string]*ownercache.Index[client.Object] // by kind; the cache may contain only the metadata of copies
 	namespaces *ownercache.Index[*corev1.Namespace]
 	fanout     *fanout.Fanout
 	events     record.EventRecorder
@@ -41,12 +41,12 @@ type Reconciler struct {
 // view is a ResourceDistribution as the cache shows it.
 type view = ownercache.View[*v1beta1.ResourceDistribution]
 
-// distributorIndex is the index of copies by the name of their ResourceDistribution.
+// distributorIndex is the index of copies by the name of the ResourceDistribution that controls the copy.
 const distributorIndex = "workloadkit/resourcedistribution"
 
 // Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's API
-// reader. The scheme must know the ResourceDistribution types. The kind's Row says which fields of ConfigMaps and
-// Secrets the cache keeps; otherwise the cache would hold the labels and annotations of all of them.
+// reader. The scheme must contain the ResourceDistribution types. The kind's Row says which fields of ConfigMaps and
+// Secrets the cache keeps, so that the cache does not hold the labels and annotations of all of them.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -94,7 +94,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// metadataOf returns an empty object of a kind for reading and watching only metadata.
+// metadataOf returns an empty object of a kind, with which only metadata is read and watched.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{}
 	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -108,7 +108,7 @@ func byDistributor(object client.Object) []string {
 	return nil
 }
 
-// Reconcile does the next step towards a ResourceDistribution's spec.
+// Reconcile takes the next step towards the copies that a ResourceDistribution's spec describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the copies
@@ -125,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, statusErr)
 }
 
-// resolve parses the spec, which may have been stored without admission.
+// resolve parses the spec of a ResourceDistribution, which may have been stored while no admission checked objects.
 func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, targets, error) {
 	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
 		return nil, targets{}, undecodable[0]

@@ -17,17 +17,17 @@ import (
 
 // These are reasons why a copy differs from the template.
 const (
-	// NameTaken means that an object that the ResourceDistribution does not control has the copy's name.
+	// NameTaken means that an object that the ResourceDistribution does not control has the name of the copy.
 	NameTaken reason.Code = "NameTaken"
-	// CopyEnding means that the copy is being deleted, and that a finalizer delays its removal. The controller then
-	// creates a new copy.
+	// CopyEnding means that the copy is being deleted, and that a finalizer delays its removal. Once the copy is
+	// removed, the controller creates a new copy.
 	CopyEnding reason.Code = "CopyEnding"
 	// CopyImmutable means that the copy is immutable and differs from the template.
 	CopyImmutable reason.Code = "CopyImmutable"
-	// CopyContested means that somebody changes or deletes the copy again and again. The controller restores the copy
-	// with growing back-off.
+	// CopyContested means that somebody else changes or deletes the copy again and again. The controller restores the
+	// copy, each time after a longer back-off.
 	CopyContested reason.Code = "CopyContested"
-	// SecretTypeFixed means that the copy's Secret type differs from the template's. The type of an existing Secret
+	// SecretTypeFixed means that the copy is a Secret of another type than the template. The type of an existing Secret
 	// cannot be changed.
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )
@@ -39,9 +39,10 @@ type action string
 const (
 	// none means that nothing must be done.
 	none action = "None"
-	// create means that no object has the copy's name.
+	// create means that a copy must be created, because no object has the copy's name.
 	create action = "Create"
-	// look means that the metadata is not enough, so the whole object must be read. Only glance returns look.
+	// look means that the whole object must be read, because the metadata is not enough to decide. Only the function
+	// glance returns look.
 	look action = "Look"
 	// update means that the patch must be sent to the copy.
 	update action = "Update"
@@ -52,14 +53,14 @@ const (
 // decision is the action for a copy, and its reason.
 type decision struct {
 	Action action
-	// Why is set only with [Leave].
+	// Why is set only with the action [Leave].
 	Why reason.Reason
-	// Patch is set only with update. Patch is a JSON merge patch with the fields that differ, and with UID and
-	// resourceVersion of the compared object.
+	// Patch is set only with the action update. Patch is a JSON merge patch with the fields that differ, and with UID
+	// and resourceVersion of the object that was compared.
 	Patch map[string]any
 }
 
-// Condition returns the condition for a copy left unchanged.
+// Condition returns the type of the condition that reports a copy left unchanged.
 func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	switch d.Why.Code {
 	case NameTaken:
@@ -71,9 +72,9 @@ func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// ownerOf returns the name of the ResourceDistribution that controls an object, or "" if there is none. Only one
-// ResourceDistribution has the name at a time, so the UID does not matter: after a ResourceDistribution was deleted and
-// restored, an update corrects the UID.
+// ownerOf returns the name of the ResourceDistribution that controls an object, or "" if no ResourceDistribution does.
+// Only one ResourceDistribution can have the name at a time, so the UID is not compared: if a ResourceDistribution was
+// deleted and restored, an update of the copy corrects the UID.
 func ownerOf(object metav1.Object) string {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {
@@ -87,13 +88,13 @@ func ownerOf(object metav1.Object) string {
 
 const kindName = "ResourceDistribution"
 
-// reference returns the owner reference for copies.
+// reference returns the owner reference that copies must have.
 func reference(distributor *v1beta1.ResourceDistribution) metav1.OwnerReference {
 	return *metav1.NewControllerRef(distributor, v1beta1.GroupVersion.WithKind(kindName))
 }
 
-// glance decides from the metadata of the object with the copy's name; nil if there is none. glance reads only owner
-// references, UID, resourceVersion and deletionTimestamp.
+// glance decides from the metadata of the object that has the copy's name; found is nil if there is none. glance reads
+// only owner references, UID, resourceVersion and deletionTimestamp.
 func glance(resource *api.Resource, distributor metav1.OwnerReference, found metav1.Object, known known) decision {
 	switch {
 	case found == nil:
@@ -114,7 +115,7 @@ func leave(code reason.Code, resource *api.Resource, found metav1.Object, detail
 	return decision{Action: Leave, Why: reason.Reason{Code: code, Object: reason.ObjectOf(resource.Kind, found), Detail: detail, Remedy: remedy}}
 }
 
-// decide decides from the whole object with the copy's name. The object must have the resource's kind.
+// decide decides from the whole object that has the copy's name. The object must have the resource's kind.
 func decide(resource *api.Resource, distributor metav1.OwnerReference, live api.Object) decision {
 	if d := glance(resource, distributor, live, known{}); d.Action != look {
 		return d
@@ -136,7 +137,8 @@ func decide(resource *api.Resource, distributor metav1.OwnerReference, live api.
 	return decision{Action: update, Patch: content}
 }
 
-// differs returns the content that differs, or the reason why the content cannot be changed.
+// differs returns the content in which the copy differs from the template, or the reason why this content cannot be
+// changed.
 func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	patch = map[string]any{}
 	var wantImmutable, isImmutable *bool
@@ -169,14 +171,15 @@ func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	return patch, ""
 }
 
-// put adds differing content, if any, to the patch.
+// put adds content to the patch, unless there is none.
 func put(patch map[string]any, key string, differing map[string]any) {
 	if len(differing) > 0 {
 		patch[key] = differing
 	}
 }
 
-// changed returns the merge patch for a map. If removes is set, unwanted keys are removed.
+// changed returns the merge patch that changes the map live to the map want. If removes is true, the patch also removes
+// the keys that want does not have.
 func changed[V any](want, live map[string]V, same func(a, b V) bool, removes bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range want {
@@ -192,7 +195,8 @@ func changed[V any](want, live map[string]V, same func(a, b V) bool, removes boo
 	return out
 }
 
-// differingMeta returns the metadata that differs. Labels and annotations added by others are kept.
+// differingMeta returns the metadata in which the copy differs from the template. Labels and annotations added by
+// others are kept.
 func differingMeta(want, live metav1.Object) map[string]any {
 	patch, same := map[string]any{}, func(a, b string) bool { return a == b }
 	put(patch, "labels", changed(want.GetLabels(), live.GetLabels(), same, false))
@@ -218,7 +222,7 @@ func differingMeta(want, live metav1.Object) map[string]any {
 	return patch
 }
 
-// contested returns the reason why a copy is not restored for a while.
+// contested returns the reason why a copy is not restored for a while, because somebody else keeps changing the copy.
 func contested(resource *api.Resource, namespace string) error {
 	return reason.Reason{
 		Code: CopyContested, Object: reason.Object{Kind: resource.Kind, Namespace: namespace, Name: resource.Name},

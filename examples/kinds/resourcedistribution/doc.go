@@ -1,16 +1,18 @@
-// Package resourcedistribution is the controller of ResourceDistributions: the controller keeps copies of a ConfigMap
-// or Secret in many namespaces. Pure functions decide: resolve chooses the namespaces, glance and decide compare the
-// copy in a namespace, and statusOf computes the status.
+// Package resourcedistribution is the controller of ResourceDistributions. A ResourceDistribution keeps copies of a
+// ConfigMap or Secret in many namespaces. Pure functions decide: resolve parses the spec, choose chooses the
+// namespaces, glance and decide compare the copy in a namespace with the template, and statusOf computes the status.
 //
-// The controller caches only metadata. glance needs only this metadata and the process's memory. The controller
-// reads a whole object, for decide, only if the metadata do not prove that the copy is unchanged: the hash annotation
-// differs, or the process has neither written nor read this resourceVersion. So a new process reads each copy once, and
-// afterwards an unchanged copy costs no request.
+// The cache contains only the metadata of copies. The function glance decides from this metadata, and from what the
+// process remembers. A whole object is read only if the metadata do not prove that the copy is unchanged: the hash
+// annotation differs, or the process has neither written nor read this resourceVersion. So a new process reads each
+// copy once. Afterwards an unchanged copy costs no request.
 //
-// An update requires the version read before. A deletion requires UID and resourceVersion.
+// An update requires that the copy still has the resourceVersion that was read. A deletion requires the same UID and
+// resourceVersion.
 //
-// Differences from OpenKruise: This controller also copies changed labels and annotations. This controller moves
-// stringData into data, and so does not write such a Secret again and again. This controller counts again when a
-// namespace is deleted, and continues by itself when an object that had the copy's name is deleted. Labels, annotations
-// and finalizers that were removed from the template stay on the copies, because somebody else may use them by now.
+// Differences from OpenKruise: This controller also copies changes of labels and annotations. This controller moves
+// stringData into data, so that such a Secret is not written again and again. This controller counts the copies again
+// when a namespace is deleted, and creates a copy by itself when an object that had the copy's name is deleted. Labels,
+// annotations and finalizers that were removed from the template stay on the copies, because somebody else may rely on
+// them by now.
 package resourcedistribution

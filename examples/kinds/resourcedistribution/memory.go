@@ -10,24 +10,25 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// known is what the process remembers about a copy that it has written or compared: with resourceVersion Version, the
-// copy matched the template with the hash, or could not be changed to match.
+// known is what the process remembers about a copy that it has written or compared. At resourceVersion Version, the
+// copy matched the template with the hash, or could not be changed to match the template.
 type known struct {
 	UID, Version, Hash string
-	// Why is set if the copy could not be changed to match.
+	// Why is the reason why the copy could not be changed to match the template; empty if the copy matches.
 	Why reason.Reason
 }
 
-// knownOf returns what to remember after a comparison or write. why is empty if the copy matches the template.
+// knownOf returns what to remember about a copy after a comparison or a write. why is empty if the copy matches the
+// template.
 func knownOf(copied metav1.Object, hash string, why reason.Reason) known {
 	return known{UID: string(copied.GetUID()), Version: copied.GetResourceVersion(), Hash: hash, Why: why}
 }
 
-// Is reports whether the copy is known to match the template with the hash.
+// Is reports whether the copy is known to match the template that has the hash.
 func (k known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.Why.Code == "" }
 
-// memory is what the process remembers about the copies of each ResourceDistribution, by namespace. Make a memory with
-// newMemory. A memory is safe for concurrent use.
+// memory is what the process remembers about the copies of each ResourceDistribution, by the copy's namespace. Make a
+// memory with newMemory. A memory is safe for concurrent use.
 type memory struct {
 	known *ownercache.Memory[map[string]known]
 }
@@ -37,7 +38,7 @@ func newMemory(owners ownercache.Followed) *memory {
 	return &memory{ownercache.NewMemory[map[string]known](owners)}
 }
 
-// Of returns what is remembered about the copies of a ResourceDistribution, and forgets namespaces that are no longer
+// Of returns what is remembered about the copies of a ResourceDistribution, and forgets the namespaces that are not in
 // wanted.
 func (m *memory) Of(owner types.UID, wanted []string) map[string]known {
 	kept := make(map[string]known, len(wanted))
@@ -52,7 +53,7 @@ func (m *memory) Of(owner types.UID, wanted []string) map[string]known {
 	return kept
 }
 
-// Keep remembers a copy, if Of was called for the ResourceDistribution and it still exists.
+// Keep remembers a copy, unless the ResourceDistribution no longer exists or Of was never called for it.
 func (m *memory) Keep(owner types.UID, namespace string, now known) {
 	m.known.Change(owner, func(copies *map[string]known) {
 		if *copies != nil {

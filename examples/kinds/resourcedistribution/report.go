@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// eventOf returns the event for a condition newly True.
+// eventOf returns the event to send when a condition becomes True.
 func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 	switch condition {
 	case v1beta1.ResourceDistributionCreateResourceFailed:
@@ -26,12 +26,12 @@ func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 		return apps.EventNamespaceConflict
 	case v1beta1.ResourceDistributionNamespaceNotExists:
 		return apps.EventNamespaceNotExists
-	default: // an unreadable copy is not updated either
+	default: // a copy that cannot be read is not updated either
 		return apps.EventFailedUpdate
 	}
 }
 
-// report returns the status after a pass, and sends events about changes.
+// report returns the status to write, and sends events about changes of the status.
 func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus
 	return status
 }
 
-// refuse reports in the status and by an event that a ResourceDistribution is invalid, and does not change its copies.
+// refuse reports in the status and by an event that a ResourceDistribution is invalid. The copies are not changed.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := refused(v.Owner, err, metav1.NewTime(v.Now))
 	if len(news(v.Owner.Status.Conditions, status.Conditions)) > 0 {

@@ -26,18 +26,20 @@ const (
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
-// targets are the namespaces that a ResourceDistribution selects. The lists are sorted, and no name is in two lists.
+// targets are the namespaces that the targets of a ResourceDistribution select. The lists are sorted, and no name is in
+// two lists.
 type targets struct {
-	// Wanted are the existing namespaces to have a copy.
+	// Wanted lists the existing namespaces that must have a copy.
 	Wanted []string
-	// Missing are listed namespaces that do not exist or are being deleted. The reason's object is the namespace.
+	// Missing gives a reason for each listed namespace that does not exist or is being deleted. The object of each
+	// reason is the namespace.
 	Missing []reason.Reason
-	// Untouched are existing namespaces that are being deleted or belong to the system. Objects in these namespaces are
-	// not changed.
+	// Untouched contains the existing namespaces that are being deleted or belong to the system. Objects in these
+	// namespaces are not changed.
 	Untouched sets.Set[string]
 }
 
-// within reduces targets to a single namespace, for a manager restricted to this namespace.
+// within restricts targets to a single namespace, for a manager that is restricted to this namespace.
 func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
 	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
 	out.IncludedNamespaces.List = nil
@@ -47,15 +49,16 @@ func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 	return out
 }
 
-// settings are a ResourceDistribution's spec with its resource decoded and its selector compiled.
+// settings are the values of a ResourceDistribution's spec, with the resource decoded and the selector compiled.
 type settings struct {
 	resource *api.Resource
 	// selector selects namespaces. An empty selector selects no namespace.
 	selector labels.Selector
 }
 
-// resolve parses and validates the spec. Problems are values with which the controller cannot work: the settings are
-// then unusable. Warnings are usable values, but probably mistakes: a name impossible for a namespace.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work; the settings must
+// then not be used. Warnings are values that the controller can use, but that are probably a mistake: a name that no
+// namespace can have.
 func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -70,7 +73,7 @@ func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, war
 	return s, read.Problems, read.Warnings
 }
 
-// selectorOf compiles the selector of namespaces.
+// selectorOf compiles the selector for namespaces.
 func selectorOf(read *judge.Reading, selector *metav1.LabelSelector) labels.Selector {
 	const path = "spec.targets.namespaceSelector"
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -83,7 +86,7 @@ func selectorOf(read *judge.Reading, selector *metav1.LabelSelector) labels.Sele
 	return read.Selector(path, selector)
 }
 
-// judgeNames validates the names in a list. No name may also be in the list others.
+// judgeNames validates the names in a list of namespaces. No name may also be in the list others.
 func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path,
 	others sets.Set[string],
 ) {
@@ -102,11 +105,11 @@ func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespac
 	}
 }
 
-// choose returns the namespaces that the targets select; selector is the targets' compiled selector. A listed namespace
-// is selected even if it does not exist or is terminating. Other namespaces are selected only if they are not
-// terminating. An excluded namespace is never selected. kube-system and kube-public are selected only if hasCopy
-// reports that they have a copy: OpenKruise 1.9.0 has created copies there. A nil hasCopy means that there are no
-// copies.
+// choose returns the namespaces that the targets select; selector is the compiled selector of the targets. A listed
+// namespace is selected even if it does not exist or is being deleted. Other namespaces are selected only if they are
+// not being deleted. An excluded namespace is never selected. kube-system and kube-public are selected only if hasCopy
+// reports that the namespace has a copy: OpenKruise 1.9.0 has created copies in both. If hasCopy is nil, no namespace
+// has a copy.
 func choose(spec *v1beta1.ResourceDistributionTargets, selector labels.Selector, namespaces []*corev1.Namespace,
 	hasCopy func(namespace string) bool,
 ) targets {

@@ -18,7 +18,7 @@ func Row() kind.Row {
 		Reach: "puts Secrets and ConfigMaps into every namespace", Secret: "may hold a Secret, which view does not show",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: metrics.Work{Things: "copies", Label: "action", Help: "Copies written, by what was done to them: created, updated, deleted."}.Metrics,
-		// The cache contains no data of users' Secrets.
+		// The cache must not contain data of users' Secrets.
 		Cached:    []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: keepOwner}, {Object: &corev1.Secret{}, Keep: keepOwner}},
 		Setup:     Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

@@ -10,10 +10,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// longest is the largest length of a condition's message, in bytes, because an API server may return long errors.
+// longest is the largest length of a condition's message, in bytes. An API server may return longer errors.
 const longest = 1024
 
-// conditionTypes are the conditions in order.
+// conditionTypes returns the types of all conditions, in the order of the status.
 func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	return []v1beta1.ResourceDistributionConditionType{
 		v1beta1.ResourceDistributionGetResourceFailed,
@@ -25,10 +25,11 @@ func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// statusOf returns the status of a ResourceDistribution. desired and succeeded are numbers of namespaces. failures are
-// errors by condition and namespace. The result has all six conditions in order. A condition's reason comes from the
-// first namespace by name, and so independent of the order of events. A transition time changes only with the
-// condition's status.
+// statusOf returns the status of a ResourceDistribution. desired is the number of namespaces that must have a copy, and
+// succeeded the number of namespaces whose copy matches the template. failures contains errors by condition and by
+// namespace. The result has all six conditions, in the order of conditionTypes. A condition's reason comes from the
+// first namespace by name, and so does not depend on the order of events. A transition time changes only if the status
+// of the condition changes.
 func statusOf(
 	owner *v1beta1.ResourceDistribution, desired, succeeded int, failures map[v1beta1.ResourceDistributionConditionType]map[string]error, now metav1.Time,
 ) v1beta1.ResourceDistributionStatus {
@@ -54,7 +55,7 @@ func statusOf(
 }
 
 // refused returns the status of an invalid ResourceDistribution, whose copies are not changed. The condition for failed
-// updates has the reason.
+// updates contains the reason.
 func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1beta1.ResourceDistributionStatus {
 	_, message := reason.Explain(why)
 	before := owner.Status
@@ -73,7 +74,7 @@ func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1
 	return status
 }
 
-// news returns the conditions with new failures.
+// news returns the conditions with failures that before does not have.
 func news(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
 	were := byType(before)
 	for _, is := range after {

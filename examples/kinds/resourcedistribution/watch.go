@@ -20,7 +20,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch enqueues ResourceDistributions on events of namespaces, and of objects with the names of their copies.
+// watch adds event sources: ResourceDistributions are enqueued on events of namespaces, and of objects with the names
+// of their copies.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range []string{api.ConfigMap, api.Secret} {
 		b = b.Watches(metadataOf(kind), r.copyEvents(kind))
@@ -38,7 +39,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	})
 }
 
-// copyEvents enqueues the ResourceDistributions that control an object or want its name.
+// copyEvents returns a handler that enqueues the ResourceDistributions that control an object, or want a copy with the
+// object's name.
 func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		woken := sets.New[string]()
@@ -56,7 +58,7 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			before, after := ownerOf(e.ObjectOld), ownerOf(e.ObjectNew)
 			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-				return // another owner's object, or nothing has changed
+				return // another owner controls the object, or nothing has changed
 			}
 			wake(q, e.ObjectOld, e.ObjectNew)
 		},
@@ -72,7 +74,8 @@ func byResource(owner *v1beta1.ResourceDistribution) []string {
 
 func resourceKey(kind, name string) string { return kind + "/" + name }
 
-// wakeAll enqueues all ResourceDistributions. Clusters have few, and a pass without work sends no request.
+// wakeAll enqueues all ResourceDistributions. A cluster has few ResourceDistributions, and reconciling one without work
+// sends no request.
 func (r *Reconciler) wakeAll(q queue) { wakeEach(q, ownerNames(r.cache.Owners.All())) }
 
 func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
@@ -83,8 +86,8 @@ func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
 	return out
 }
 
-// wakeEach enqueues each owner once, sorted by name. If a name were added twice, a worker could take it in between and
-// do two passes.
+// wakeEach enqueues each owner once, sorted by name. If a name were added twice, a worker could take the name between
+// the two additions, and the owner would be reconciled twice.
 func wakeEach(q queue, owners sets.Set[string]) {
 	for _, name := range sets.List(owners) {
 		q.Add(requestFor(name))
@@ -95,8 +98,8 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// keepOwner copies, for the cache, the fields of a ConfigMap or Secret that the controller reads; if no
-// ResourceDistribution controls the object, only its identity.
+// keepOwner copies, for the cache, the fields of a ConfigMap or Secret that the controller reads. If no
+// ResourceDistribution controls the object, only its identity is kept.
 func keepOwner(kept, found client.Object) {
 	if ownerOf(found) != "" {
 		kept.SetOwnerReferences(found.GetOwnerReferences())
