@@ -30,13 +30,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// Pods are created in these namespaces: the webhook is not called for Pods in a namespace with the label control-plane.
+// Pods are created in both namespaces. The webhook is not called for Pods in the namespace spared, because of its label
+// control-plane.
 const (
 	spared = "spared"
 	asked  = "asked"
 )
 
-// admissionOptions are the options of "bench admission".
+// admissionOptions are the options of the command "bench admission".
 type admissionOptions struct {
 	manager        string
 	sets, matching int
@@ -45,18 +46,18 @@ type admissionOptions struct {
 	lasts          time.Duration
 }
 
-// burst is the cost of creating a number of Pods.
+// burst is the measured cost of creating or deleting a number of Pods.
 type burst struct {
 	name, namespace string
 	latencies       []time.Duration // sorted
 	failed          []error
-	// byServer and byManager are the durations of webhook calls, as measured by the API server and by the manager.
+	// byServer and byManager contain the durations of webhook calls, as measured by the API server and by the manager.
 	byServer, byManager histogram
 	cpu                 float64 // CPU seconds of the manager
 }
 
-// admissionCommand creates Pods at a fixed rate, and then many at once, with and without the Pod webhook, and prints
-// the durations.
+// admissionCommand creates Pods with and without the Pod webhook, first at a fixed rate and then many at once, and
+// prints the durations.
 func admissionCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o admissionOptions
 	flags := flag.NewFlagSet("bench admission", flag.ContinueOnError)
@@ -89,7 +90,7 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) er
 	return nil
 }
 
-// onCluster measures on a cluster with a manager that serves webhooks.
+// onCluster starts a cluster with a manager that serves webhooks, and calls measure.
 func onCluster(ctx context.Context, o served.Options, measure func(*served.Cluster) error) (err error) {
 	if o.Manager, err = locate(o.Manager); err != nil {
 		return err
@@ -102,7 +103,8 @@ func onCluster(ctx context.Context, o served.Options, measure func(*served.Clust
 	return measure(c)
 }
 
-// measureAdmission runs the loads. The first, small load is not shown, because it opens connections and fills caches.
+// measureAdmission measures several loads. The first load is small and not shown in the output: it only opens
+// connections and fills caches.
 func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions, log io.Writer) ([]burst, error) {
 	for _, namespace := range loadNamespaces() {
 		if err := c.Create(ctx, namespace); err != nil {
@@ -159,7 +161,7 @@ func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions
 	return out, g.checkInjected(ctx, o.matching)
 }
 
-// loadNamespaces are the namespaces of created Pods.
+// loadNamespaces returns the namespaces in which Pods are created.
 func loadNamespaces() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: spared, Labels: map[string]string{"control-plane": spared}}},
@@ -167,7 +169,8 @@ func loadNamespaces() []client.Object {
 	}
 }
 
-// loadBudget returns a budget for the Pods of an app. The budget for the measured app admits all requests.
+// loadBudget returns a PodUnavailableBudget for the Pods of an app. The budget for the app that is measured admits all
+// requests.
 func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	app := "other-" + strconv.Itoa(i)
 	if i == 0 {
@@ -181,7 +184,7 @@ func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	}
 }
 
-// loadSet returns a SidecarSet that injects a single small container.
+// loadSet returns a SidecarSet that injects a single small container; if matches is true, into the measured Pods.
 func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	app := "load"
 	if !matches {
@@ -197,7 +200,7 @@ func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	}
 }
 
-// generator creates identical Pods, with a client without rate limits.
+// generator creates identical Pods with a client that has no rate limit.
 type generator struct {
 	cluster *served.Cluster
 	clients *kubernetes.Clientset
@@ -213,7 +216,7 @@ func newGenerator(c *served.Cluster, pod *corev1.Pod) (*generator, error) {
 
 func (g *generator) create(ctx context.Context, namespace string) (time.Duration, error) {
 	began := time.Now()
-	// The encoder sets the kind.
+	// The encoder of the client sets the kind.
 	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, g.pod.DeepCopy(), metav1.CreateOptions{})
 	return time.Since(began), err
 }
@@ -225,12 +228,12 @@ func (g *generator) atOnce(ctx context.Context, namespace string, n int) ([]time
 	return latencies, errs
 }
 
-// atRate begins each creation at its time, whether or not earlier creations have ended.
+// atRate creates Pods at a fixed rate: each creation starts at its time, even if creations before it have not ended.
 func (g *generator) atRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	return paced(ctx, rate*int(lasts/time.Second), rate, func(int) (time.Duration, error) { return g.create(ctx, namespace) })
 }
 
-// deleteAtRate deletes created Pods at a fixed rate.
+// deleteAtRate deletes the created Pods at a fixed rate.
 func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	pods, err := g.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: int64(rate * int(lasts/time.Second))})
 	if err != nil {
@@ -243,7 +246,7 @@ func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int
 	})
 }
 
-// paced makes n requests at a rate per second.
+// paced makes n requests, at a fixed rate per second.
 func paced(ctx context.Context, n, rate int, do func(i int) (time.Duration, error)) ([]time.Duration, []error) {
 	latencies, errs := make([]time.Duration, n), make([]error, n)
 	ticks := time.NewTicker(time.Second / time.Duration(rate))
@@ -285,7 +288,7 @@ func (g *generator) measure(
 	return l, errors.Join(err, cpuErr, ctx.Err())
 }
 
-// checkInjected checks that sidecars were injected, so that the right thing is measured.
+// checkInjected returns an error unless sidecars were injected, because the measurement would then be meaningless.
 func (g *generator) checkInjected(ctx context.Context, matching int) error {
 	pods := &corev1.PodList{}
 	if err := g.cluster.List(ctx, pods, client.InNamespace(asked)); err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// histogram is a program's metric of the durations of calls.
+// histogram is a metric of the API server or the manager: the durations of calls.
 type histogram struct {
 	count, seconds float64
-	buckets        []bucket // by bound
+	buckets        []bucket // sorted by bound
 }
 
-// bucket is the number of calls that took at most a given time.
+// bucket is the number of calls that took no longer than a given time.
 type bucket struct{ bound, count float64 }
 
 // hook is a webhook for Pods: its name in the API server's metrics, and its path.
@@ -28,7 +28,7 @@ type hook struct{ name, path string }
 func creationHook() hook { return hook{"mpod.kb.io", "/mutate-pod"} }
 func deletionHook() hook { return hook{"vpod.kb.io", "/validate-pod"} }
 
-// calls reads how long calls of a webhook took, by the API server and by the manager.
+// calls returns how long the calls of a webhook took, as measured by the API server and by the manager.
 func (g *generator) calls(ctx context.Context, of hook) (byServer, byManager histogram, err error) {
 	raw, err := g.clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func metricsOf(ctx context.Context, c *served.Cluster) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// readHistogram adds up the histograms that have the name and the labels.
+// readHistogram returns the sum of the histograms that have the given name and labels.
 func readHistogram(metrics []byte, name string, labels ...string) (out histogram, err error) {
 	at := map[float64]int{}
 	lines := bufio.NewScanner(bytes.NewReader(metrics))
@@ -101,7 +101,7 @@ func readHistogram(metrics []byte, name string, labels ...string) (out histogram
 	return out, lines.Err()
 }
 
-// since returns the calls since an earlier reading.
+// since returns the calls after an earlier reading.
 func (h histogram) since(before histogram) histogram {
 	out := histogram{count: h.count - before.count, seconds: h.seconds - before.seconds}
 	for i, b := range h.buckets {
@@ -113,7 +113,7 @@ func (h histogram) since(before histogram) histogram {
 	return out
 }
 
-// String returns the mean, and the upper bound of the median, in milliseconds.
+// String returns the mean and the upper bound of the median, in milliseconds.
 func (h histogram) String() string {
 	if h.count == 0 {
 		return "-"

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// fleets is the kind of the example operator in examples/embed.
+// fleets describes the kind Fleet of the example operator in examples/embed to the bench.
 func fleets() measured {
 	gvk := fleet.GroupVersion.WithKind("Fleet")
 	return measured{about: "Fleet of examples/embed, one Pod at a time; the manager is built from there", Workload: bench.Workload{
@@ -36,7 +36,7 @@ func fleets() measured {
 	}}
 }
 
-// asMap converts a template for kinds that have no Go type here.
+// asMap converts a Pod template, for kinds whose Go type is not known here.
 func asMap(template *corev1.PodTemplateSpec) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {

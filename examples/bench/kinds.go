@@ -20,7 +20,8 @@ type measured struct {
 	about string
 }
 
-// all returns the kinds of the reference controllers, of any manager, and the kind of examples/embed.
+// all returns the kinds that can be measured: those of the reference controllers, with any manager, and the kind of
+// examples/embed.
 func all() []measured {
 	var out []measured
 	for _, k := range kinds.Measured() {
@@ -49,7 +50,7 @@ func kindChoices() (out []bench.Choice) {
 	return out
 }
 
-// workload finds a kind by the value of --workload.
+// workload returns the kind that a value of --workload names.
 func workload(name string) (bench.Workload, error) {
 	var names []string
 	for _, k := range all() {

@@ -1,13 +1,13 @@
-// Command bench runs whole rollouts on a real control plane with simulated Nodes and reports their cost: seconds,
-// requests per Pod by verb and resource, how long Pods were out of service, CPU and memory of the manager. The command
-// draws the rollouts, with a row for each Pod. The bench can measure any manager with the same API, so that two
-// managers can be compared doing the same work:
+// Command bench runs whole rollouts on a real control plane with simulated Nodes, and reports their cost: seconds,
+// requests per Pod by verb and resource, how long Pods were unavailable, CPU and memory of the manager. The command can
+// draw each rollout, with a row for each Pod. Any manager with the same API can be measured, so that two managers can
+// be compared doing the same work:
 //
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //
-// "bench admission" creates Pods at a fixed rate and many at once, in a cluster with thousands of SidecarSets. "bench
-// spread" creates Pods at a fixed rate that a WorkloadSpread assigns to subsets. "bench results" makes all runs shown
-// in RESULTS.md, and writes this file.
+// "bench admission" creates Pods, first at a fixed rate and then many at once, in a cluster with thousands of
+// SidecarSets. "bench spread" creates Pods of a WorkloadSpread's target at a fixed rate. "bench results" makes all runs
+// that RESULTS.md shows, and writes RESULTS.md.
 package main
 
 import (
@@ -53,7 +53,7 @@ func command(ctx context.Context, args []string, out io.Writer, log *os.File) er
 	return runOnce(ctx, args, out, log)
 }
 
-// runOnce makes a run, prints its figures and writes the files that the command line asks for.
+// runOnce makes a run, prints its figures, and writes the files that the command line requests.
 func runOnce(ctx context.Context, args []string, out io.Writer, log *os.File) error {
 	o, err := parse(args, log)
 	if err != nil {

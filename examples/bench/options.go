@@ -21,7 +21,7 @@ type options struct {
 	json, timeline string
 }
 
-// parse parses the command line of a run. Errors name the flag or the option, the value and the allowed values.
+// parse parses the command line of a run. Errors name the flag, the value and the allowed values.
 func parse(args []string, log io.Writer) (options, error) {
 	o := options{Options: bench.NewOptions("bin/kruise-manager", bench.Workload{})}
 	o.Progress = log
@@ -68,8 +68,8 @@ func parse(args []string, log io.Writer) (options, error) {
 	return o, o.Validate()
 }
 
-// locate finds the manager. A relative path is also tried in the parent directory, because "make build" puts binaries
-// there.
+// locate returns the path of the manager's binary. A relative path is also tried in the parent directory, because "make
+// build" puts binaries there.
 func locate(path string) (string, error) {
 	for _, candidate := range []string{path, filepath.Join("..", path)} {
 		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() {
@@ -82,12 +82,12 @@ func locate(path string) (string, error) {
 	return "", fmt.Errorf("--manager %s: no such file; \"make build\" makes bin/kruise-manager", path)
 }
 
-// list splits at commas and drops empty parts.
+// list splits a text at commas, and drops empty parts.
 func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }
 
-// describe lists choices for the help of a flag.
+// describe returns choices as a text, for the help of a flag.
 func describe(choices []bench.Choice) string {
 	var out strings.Builder
 	for _, c := range choices {

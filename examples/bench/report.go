@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
-// writeReport writes the report and the picture of growth from the existing runs.
+// writeReport writes the report, and a picture of how figures grow with the number of Pods, from the existing runs.
 func writeReport(p place) error {
 	runs, err := load(p)
 	if err != nil {
@@ -41,7 +41,7 @@ func writeReport(p place) error {
 	return nil
 }
 
-// report renders the figures as Markdown. Sections without a run are left out.
+// report returns the report as Markdown. Sections whose run does not exist are left out.
 func report(runs map[string]*bench.Result, admitted string) string {
 	p := &page{}
 	p.writef("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
@@ -90,21 +90,21 @@ func report(runs map[string]*bench.Result, admitted string) string {
 	return p.String()
 }
 
-// page is the report, written in parts.
+// page is a report that is written part by part.
 type page struct{ strings.Builder }
 
 func (p *page) writef(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 func (p *page) table(t bench.Table) { t.WriteMarkdown(p) }
 
-// remarks writes the remarks of a run about the named phases, or about all phases.
+// remarks writes the remarks about the named phases of a run, or about all phases if none is named.
 func (p *page) remarks(r *bench.Result, phases ...string) {
 	for _, remark := range r.Remarks(phases...) {
 		p.writef("- %s\n", remark)
 	}
 }
 
-// reportSizes shows the runs up to 1,000 Pods, and the requests of the largest run.
+// reportSizes writes the figures of the runs with up to 1,000 Pods, and the requests of the largest of these runs.
 func reportSizes(p *page, runs map[string]*bench.Result) {
 	var rows [][]string
 	var largest *bench.Result
@@ -135,7 +135,7 @@ func reportSizes(p *page, runs map[string]*bench.Result) {
 	p.table(largest.Requests())
 }
 
-// growingRuns returns the runs for the growth of figures, by size.
+// growingRuns returns the runs that show how figures grow with the number of Pods, by size.
 func growingRuns(runs map[string]*bench.Result) []*bench.Result {
 	var out []*bench.Result
 	for _, pods := range sizes() {
@@ -183,7 +183,7 @@ func reportGrowth(p *page, growing []*bench.Result) {
 	}, Rows: rows})
 }
 
-// reportRepeats shows how much repeated runs differ.
+// reportRepeats writes how much the figures of repeated runs differ.
 func reportRepeats(p *page, runs map[string]*bench.Result) {
 	names := []string{sizeRun(1000)}
 	for i := range repeats {
@@ -215,7 +215,8 @@ func reportRepeats(p *page, runs map[string]*bench.Result) {
 		"rest: a rollout takes as long as they take for the manager's three writes a Pod and what follows from them.\n", 100*used/had)
 }
 
-// reportPace shows the speed of the machine, to distinguish a slow machine from a slow manager.
+// reportPace writes how fast the machine was during each run, so that readers can distinguish a slow machine from a
+// slow manager.
 func reportPace(p *page, runs map[string]*bench.Result) {
 	p.writef("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+
 		"They are what it took to %s, with nothing else to do.\n\n", bench.Yardstick)
@@ -228,7 +229,7 @@ func reportPace(p *page, runs map[string]*bench.Result) {
 	p.table(bench.Table{Header: []string{"run", "s before it", "s after it"}, Rows: rows})
 }
 
-// peak returns the largest memory of all phases.
+// peak returns the largest memory of the manager in all phases.
 func peak(r *bench.Result) (mebibytes float64) {
 	for _, f := range r.Phases {
 		mebibytes = max(mebibytes, f.PeakMebibytes)
@@ -236,7 +237,7 @@ func peak(r *bench.Result) (mebibytes float64) {
 	return mebibytes
 }
 
-// machines lists the machines of the runs without duplicates.
+// machines lists the machines on which the runs were made, without duplicates.
 func machines(runs map[string]*bench.Result) []string {
 	var out []string
 	for _, r := range runs {
@@ -248,7 +249,7 @@ func machines(runs map[string]*bench.Result) []string {
 	return out
 }
 
-// thousands writes 10000 as 10,000.
+// thousands returns a number with commas: 10,000.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -17,11 +17,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// experiment is a run shown in RESULTS.md.
+// experiment is a run whose figures RESULTS.md shows.
 type experiment struct {
 	name string
 	args []string
-	// embed measures the example operator of examples/embed.
+	// embed is true if the run measures the example operator of examples/embed.
 	embed bool
 }
 
@@ -35,21 +35,21 @@ const (
 	admissionRun                  = "admission"
 )
 
-// growthPhases are the phases for which the report shows how figures grow with the number of Pods.
+// growthPhases selects the phases whose figures the report shows for a growing number of Pods.
 const growthPhases = "--phases=in-place,no-change,passes"
 
-// sizes are the numbers of Pods in the runs of a CloneSet.
+// sizes returns the numbers of Pods of the runs with a CloneSet.
 func sizes() []int { return []int{100, 500, 1000, 2000, 5000, 10000} }
 
 func sizeRun(pods int) string { return fmt.Sprintf("cloneset-%d", pods) }
 
-// repeats is how often the rollout of 1,000 Pods is repeated.
+// repeats is how often the rollout of 1,000 Pods is run.
 const repeats = 4
 
 func repeatRun(i int) string { return fmt.Sprintf("%s-again-%d", sizeRun(1000), i+1) }
 
-// experiments lists all runs, long runs last. The repeated runs are distributed over the list, because the machine's
-// speed changes within minutes.
+// experiments returns all runs, the longest last. Repetitions of a run are distributed over the list, because the
+// machine's speed changes within minutes.
 func experiments() []experiment {
 	out := []experiment{
 		{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
@@ -86,12 +86,12 @@ func experimentChoices() (out []bench.Choice) {
 	return out
 }
 
-// place is the directory of the runs, and the path of the report.
+// place is where results are stored: the directory of the runs, and the path of the report.
 type place struct{ runs, out string }
 
 func (p place) json(name string) string { return filepath.Join(p.runs, name+".json") }
 
-// figures is the path of a run's measurements.
+// figures returns the path of the file with a run's measurements.
 func (p place) figures(name string) string {
 	if name == admissionRun {
 		return filepath.Join(p.runs, name+".txt")
@@ -99,7 +99,7 @@ func (p place) figures(name string) string {
 	return p.json(name)
 }
 
-// results makes runs that are missing, and writes the report from all existing runs.
+// results makes the runs that do not exist yet, and writes the report from all runs.
 func results(ctx context.Context, args []string, log *os.File) error {
 	var p place
 	flags := flag.NewFlagSet("bench results", flag.ContinueOnError)
@@ -139,7 +139,7 @@ func results(ctx context.Context, args []string, log *os.File) error {
 	return writeReport(p)
 }
 
-// run makes a run and keeps its figures.
+// run makes a run, and stores its measurements.
 func (e experiment) run(ctx context.Context, p place, manager string, log *os.File) error {
 	if e.name == admissionRun {
 		var out bytes.Buffer
@@ -166,12 +166,12 @@ func (e experiment) run(ctx context.Context, p place, manager string, log *os.Fi
 
 func (p place) picture(name string) string { return filepath.Join(filepath.Dir(p.out), name) }
 
-// load reads the existing runs.
+// load reads the stored runs.
 func load(p place) (map[string]*bench.Result, error) {
 	runs := map[string]*bench.Result{}
 	for _, e := range experiments() {
 		if e.name == admissionRun {
-			continue // this part is text
+			continue // the admission run is stored as text
 		}
 		raw, err := os.ReadFile(p.json(e.name))
 		if errors.Is(err, fs.ErrNotExist) {

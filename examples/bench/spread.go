@@ -29,14 +29,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// spreadOptions are the command line of "bench spread".
+// spreadOptions are the options of the command "bench spread".
 type spreadOptions struct {
 	manager             string
 	pods, subsets, rate int
 	nodes               int
 }
 
-// subsetLabel names a Pod's subset.
+// subsetLabel is the label that contains the name of a Pod's subset.
 const subsetLabel = "bench.workloadkit.io/subset"
 
 // spreadCommand creates the Pods of a WorkloadSpread's target at a fixed rate, without and with the Pod webhook, and
@@ -75,15 +75,15 @@ func spreadCommand(ctx context.Context, args []string, out, log io.Writer) error
 	return nil
 }
 
-// spreading is the cost of the creations.
+// spreading is the measured cost of creating the Pods.
 type spreading struct {
 	loads    []burst
-	requests map[string]int // number of the manager's requests by kind
-	rest     time.Duration  // from the last creation until the status has all Pods
-	memory   float64        // peak memory in MiB
+	requests map[string]int // number of the manager's requests, by kind of request
+	rest     time.Duration  // time from the last creation until the status counts all Pods
+	memory   float64        // peak of the manager's memory, in MiB
 }
 
-// measureSpread creates the same number of Pods twice, first in a namespace without the webhook.
+// measureSpread creates the same number of Pods twice, first in a namespace for which the webhook is not called.
 func measureSpread(ctx context.Context, c *served.Cluster, o spreadOptions, log io.Writer) (m spreading, err error) {
 	job, err := prepareSpread(ctx, c, o)
 	if err != nil {
@@ -124,7 +124,7 @@ func measureSpread(ctx context.Context, c *served.Cluster, o spreadOptions, log 
 	return m, checkSpread(ctx, c, o, created)
 }
 
-// prepareSpread creates a Job that no controller handles, and its WorkloadSpread.
+// prepareSpread creates a Job on which no controller acts, and a WorkloadSpread for the Job.
 func prepareSpread(ctx context.Context, c *served.Cluster, o spreadOptions) (*batchv1.Job, error) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: asked, Name: "load"}, Spec: batchv1.JobSpec{
 		Parallelism: ptr.To(int32(o.pods)), ManagedBy: ptr.To("bench.workloadkit.io/load"),
@@ -150,7 +150,7 @@ func prepareSpread(ctx context.Context, c *served.Cluster, o spreadOptions) (*ba
 	return job, nil
 }
 
-// memberOf returns a Pod of the Job.
+// memberOf returns a new Pod of the Job.
 func memberOf(job *batchv1.Job, o spreadOptions) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "load-", Labels: job.Spec.Template.Labels,
@@ -162,7 +162,7 @@ func memberOf(job *batchv1.Job, o spreadOptions) *corev1.Pod {
 	return pod
 }
 
-// untilCounted waits until the status counts all created Pods, and returns how long this took.
+// untilCounted waits until the status of the WorkloadSpread counts all created Pods, and returns how long this took.
 func untilCounted(ctx context.Context, c *served.Cluster, created int) (time.Duration, error) {
 	began, last := time.Now(), ""
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -188,8 +188,8 @@ func untilCounted(ctx context.Context, c *served.Cluster, created int) (time.Dur
 	return time.Since(began), nil
 }
 
-// checkSpread checks that the right thing was measured: no subset has more Pods than its share, and no Pod is without a
-// subset.
+// checkSpread returns an error if the measurement is meaningless: a subset has more Pods than its share, or a Pod has
+// no subset.
 func checkSpread(ctx context.Context, c *served.Cluster, o spreadOptions, created int) error {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(asked)); err != nil {
@@ -212,8 +212,8 @@ func checkSpread(ctx context.Context, c *served.Cluster, o spreadOptions, create
 	return nil
 }
 
-// requestsSince counts the manager's requests by kind. The number of watches and leases does not grow with the number
-// of Pods.
+// requestsSince counts the manager's requests in the audit log from an offset on, by kind of request. Watches and
+// leases are left out, because their number does not grow with the number of Pods.
 func requestsSince(log string, offset int64) (map[string]int, error) {
 	requests, _, err := audit.Select(log, offset, func(r audit.Request) bool {
 		return strings.HasPrefix(r.UserAgent, "kruise-manager") && r.Resource != "leases" && r.Verb != "watch"

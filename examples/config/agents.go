@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// InstallAgentRights applies the roles of node agents, and the policies restricting each agent to its own Node, but
-// no agent. The namespace kruise-system must exist.
+// InstallAgentRights applies the roles of node agents, and the policies that restrict each agent to its own Node. No
+// agent is installed. The namespace kruise-system must exist.
 func InstallAgentRights(ctx context.Context, c client.Client) error {
 	return each("daemon", func(raw []byte) error {
 		for document := range bytes.SplitSeq(raw, []byte("\n---\n")) {
@@ -31,8 +31,8 @@ func InstallAgentRights(ctx context.Context, c client.Client) error {
 	})
 }
 
-// InstallAgentWebhook makes the manager's webhook restrict node agents and deletes the policies. The
-// webhook configurations must be installed, without this webhook.
+// InstallAgentWebhook makes the manager's webhook restrict node agents, and deletes the policies. The webhook
+// configurations must be installed, and must not contain this webhook yet.
 func InstallAgentWebhook(ctx context.Context, c client.Client) error {
 	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
 		for _, name := range []string{"kruise-daemon-requests", "kruise-daemon-pods", "kruise-daemon-events"} {

@@ -17,20 +17,22 @@ import (
 var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers, and waits until the API server serves the stored version
-// of each kind. For other versions, a manager must serve the conversion webhook. If the CRDs are applied already,
-// nothing changes, and the conversion address of a manager outside the cluster is kept.
+// of each kind. The API server can serve other versions only while a manager serves the conversion webhook. If the CRDs
+// are applied already, nothing changes. In particular, the address of the conversion webhook is kept, which a manager
+// outside the cluster may have set.
 func InstallCRDs(ctx context.Context, c client.Client) error {
 	return each("crd", func(raw []byte) error { return install.CRD(ctx, c, raw) })
 }
 
-// InstallWebhooks applies the webhook configurations of the reference controllers. From then on the API server refuses
-// writes of the kinds until a manager serves the webhooks. If the configurations are applied already, nothing changes,
-// and addresses and CA bundles written by a manager are kept.
+// InstallWebhooks applies the webhook configurations of the reference controllers. From then on, the API server refuses
+// writes of the kinds while no manager serves the webhooks. If the configurations are applied already, nothing changes.
+// In particular, addresses and CA bundles that a manager has written are kept.
 func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }
 
-// each reads the manifests that the Kustomization of a folder lists: a CRD whose kind has no row is not installed.
+// each calls do with each manifest that the Kustomization of a folder lists. CRDs of kinds without a row are not
+// listed.
 func each(dir string, do func(raw []byte) error) error {
 	var list struct {
 		Resources []string `json:"resources"`

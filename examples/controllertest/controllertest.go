@@ -1,4 +1,4 @@
-// Package controllertest shows a test everything that a controller does: the package runs the manager against a control
+// Package controllertest shows a test everything that a controller does: the package runs the manager on a control
 // plane, records every Pod event, and counts requests in the audit log.
 package controllertest
 
@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// Client returns an administrator's client for every API type, and installs missing CRDs.
+// Client installs missing CRDs, and returns an administrator's client for every API type.
 func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	t.Helper()
 	c, err := manager.NewClient(cp.Config())
@@ -37,7 +37,7 @@ func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	return c
 }
 
-// Manager runs the controllers until stop is called or the test ends; stop returns when they have ended.
+// Manager runs the controllers until stop is called or the test ends; stop returns when the controllers have ended.
 func Manager(t testing.TB, cp *controlplane.ControlPlane, options manager.Options) (stop func()) {
 	t.Helper()
 	options.Version = "test"
@@ -64,20 +64,20 @@ func Manager(t testing.TB, cp *controlplane.ControlPlane, options manager.Option
 	return stop
 }
 
-// Event is a change of a Pod, as reported by a watch.
+// Event is a change of a Pod that a watch has reported.
 type Event struct {
 	Type watch.EventType
 	Pod  *corev1.Pod
 }
 
-// Recorder records every Pod event of a namespace in order.
+// Recorder records the events of all Pods in a namespace, in their order.
 type Recorder struct {
 	mu     sync.Mutex
 	events []Event
 }
 
-// Watch starts to record the Pod events of a namespace; existing Pods come first, as added. check, unless nil, is
-// called with all Pods after each event.
+// Watch starts to record the events of the Pods in a namespace; the first events are additions of the existing Pods.
+// check is called with all Pods after each event, and may be nil.
 func Watch(t testing.TB, c client.WithWatch, namespace string, check func(pods map[types.UID]*corev1.Pod)) *Recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -128,10 +128,11 @@ func (r *Recorder) Events() []Event {
 	return append([]Event(nil), r.events...)
 }
 
-// Request is a request of the controllers that was answered, from the audit log.
+// Request is an answered request of the controllers, as recorded in the audit log.
 type Request = audit.Request
 
-// Requests returns the requests since an offset by clients whose user agent begins with agent, and the next offset.
+// Requests returns the requests after an offset in the audit log, by clients whose user agent begins with agent, and
+// the offset for the next call.
 func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Request, int64) {
 	t.Helper()
 	requests, next, err := audit.Read(auditLog, offset, agent)
@@ -141,7 +142,7 @@ func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Requ
 	return requests, next
 }
 
-// End returns the offset from which on later requests can be read.
+// End returns the offset of the end of the audit log, after which later requests will be recorded.
 func End(t testing.TB, auditLog string) int64 {
 	t.Helper()
 	offset, err := audit.End(auditLog)
@@ -151,7 +152,7 @@ func End(t testing.TB, auditLog string) int64 {
 	return offset
 }
 
-// Tally counts requests by verb and resource; failed requests are counted by their code as well.
+// Tally counts requests by verb and resource, and failed requests by their status code as well.
 func Tally(requests []Request, namespace string) map[string]int {
 	out := map[string]int{}
 	for _, r := range requests {

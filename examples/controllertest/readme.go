@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Commands returns the commands in the first shell block of a section of a document, a line each, without comments. A
-// section without commands fails the test.
+// Commands returns the commands in the first shell block of a document's section, one per line, without comments. If
+// the section contains no commands, the test fails.
 func Commands(t testing.TB, path, section string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

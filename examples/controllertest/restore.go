@@ -22,9 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Restore creates the objects of a file in a namespace: owners first, so that owned objects refer to their new UIDs,
-// and each object with the status in the file. Objects that select the original namespace by name then select the new
-// namespace.
+// Restore creates the objects of a file in a namespace. Owners are created first, so that the references of owned
+// objects get the new UIDs. Each object gets the status that it has in the file. Selectors that select the original
+// namespace by name are changed to select the new namespace.
 func Restore(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -35,8 +35,8 @@ func Restore(t testing.TB, c client.Client, namespace, path string) {
 	newRestorer(t, c, namespace).restore(raw)
 }
 
-// RestoreConverted is Restore for files with objects in v1alpha1, as OpenKruise 1.9.0 stores them: the objects are
-// converted before they are created, so that no conversion webhook is needed.
+// RestoreConverted does the same as Restore, for files with objects in v1alpha1, as OpenKruise 1.9.0 stores them. The
+// objects are converted before they are created, so that no conversion webhook is needed.
 func RestoreConverted(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -57,8 +57,9 @@ func RestoreConverted(t testing.TB, c client.Client, namespace, path string) {
 	newRestorer(t, c, namespace).restore([]byte(strings.Join(documents, "\n---\n")))
 }
 
-// RestoreCluster is Restore for several files, into the objects' original namespaces. edit changes the text of each
-// file; nil for no change. Objects that have a deletion timestamp in the file are deleted at the end.
+// RestoreCluster does the same as Restore for several files, and creates the objects in their original namespaces. edit
+// changes the text of each file before it is read, and may be nil. Objects with a deletion timestamp in the file are
+// deleted at the end.
 func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte, paths ...string) {
 	t.Helper()
 	r := newRestorer(t, c, "")
@@ -79,12 +80,12 @@ func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte,
 	}
 }
 
-// restorer creates objects as recorded in files.
+// restorer creates objects as files describe them.
 type restorer struct {
 	client.Client
 	t         testing.TB
-	namespace string                  // namespace for all objects; if empty, each object's own
-	uids      map[types.UID]types.UID // new UIDs by the UIDs in the files
+	namespace string                  // namespace for all objects; if empty, each object's namespace in the file is used
+	uids      map[types.UID]types.UID // new UIDs by UIDs in the files
 	ending    []*unstructured.Unstructured
 }
 

@@ -44,7 +44,8 @@ func Serve(t testing.TB, cp *controlplane.ControlPlane, c client.Client, options
 	controlplanetest.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return controlplanetest.Ready(ctx, options.HealthAddress) })
 }
 
-// webhookConfigurations are the names of the manager's webhook configurations: for mutation, and for validation.
+// webhookConfigurations returns the two webhook configurations of the manager, with only their names: for mutation and
+// for validation.
 func webhookConfigurations() (out []client.Object) {
 	for kind, name := range map[string]string{"Mutating": "mutating", "Validating": "validating"} {
 		u := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind + "WebhookConfiguration"}}

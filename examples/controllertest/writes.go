@@ -8,13 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// writesPoll is the time between two reads of the audit log by FewWrites.
+// writesPoll is the time between two readings of the audit log by FewWrites.
 const writesPoll = 100 * time.Millisecond
 
-// FewWrites watches a namespace for the duration of window. FewWrites fails the test as soon as clients whose user
-// agent begins with agent have sent more than most writes for the namespace, including refused writes. Events and
-// leases do not count. Use FewWrites for a workload that cannot make progress: useless attempts cost the API server as
-// much as useful requests.
+// FewWrites observes the writes in a namespace for the time window. The test fails as soon as clients whose user agent
+// begins with agent have sent more than most writes to the namespace, including refused writes. Writes of events and
+// leases do not count. FewWrites is meant for a workload that cannot make progress, because useless attempts cost the
+// API server as much as useful requests.
 func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
 	t.Helper()
 	offset := End(t, auditLog) // earlier writes do not count
@@ -42,7 +42,7 @@ func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Dura
 	}
 }
 
-// writesIn returns the requests about a namespace that could have changed an object there.
+// writesIn returns the requests that could have changed an object in a namespace.
 func writesIn(requests []Request, namespace string) []Request {
 	var out []Request
 	for _, r := range requests {

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
-// tally counts response codes by attack.
+// tally counts the response codes of each attack.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]map[string]int
@@ -41,8 +41,8 @@ func (t *tally) add(attack, answer string) {
 	t.counts[attack][answer]++
 }
 
-// attack runs all attacks at the same time until ctx ends; requests of the same attack are sent one after the other.
-// The returned function waits for the end and returns the response codes.
+// attack runs all attacks at the same time until ctx ends. The requests of the same attack are sent one after the
+// other. The returned function waits until all attacks have ended, and returns the response codes.
 func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet, agent *stolen) (answers func() map[string]map[string]int, err error) {
 	account, err := c.asEditor(ctx)
 	if err != nil {
@@ -77,7 +77,8 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	repeat("a careless operator writes to CRDs", 0, 10*time.Second, c.writeCRDs)
 	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.Policies())
 	for i, object := range objects {
-		// Delayed one after the other, because otherwise the objects alone would keep the API server busy.
+		// The start of each attack is delayed more than the start before, because otherwise the objects alone would
+		// keep the API server busy.
 		late := time.Duration(i) * pause / time.Duration(len(objects))
 		name := fmt.Sprintf("villain-%d", i)
 		path, body, err := encoded(object, name)
@@ -105,7 +106,7 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	return answersOf(&group, t), nil
 }
 
-// answersOf returns a function that waits for the end of all attacks and returns the response codes.
+// answersOf returns a function that waits until all attacks have ended, and returns the response codes.
 func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int {
 	return func() map[string]map[string]int {
 		group.Wait()
@@ -115,8 +116,8 @@ func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int
 	}
 }
 
-// writeCRDs changes parts of CRDs that do not matter to objects, of kinds that the Pod webhook reads: each write closes
-// the watches of a kind.
+// writeCRDs changes parts of CRDs that do not affect objects, in kinds that the Pod webhook reads. Each write makes the
+// API server close the watches of a kind.
 func (c *cluster) writeCRDs(ctx context.Context) string {
 	for _, name := range []string{"sidecarsets.apps.kruise.io", "podunavailablebudgets.policy.kruise.io"} {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
@@ -129,7 +130,7 @@ func (c *cluster) writeCRDs(ctx context.Context) string {
 	return "written"
 }
 
-// encoded returns an object under a name as JSON, and the path for objects of its kind.
+// encoded returns an object with the given name as JSON, and the API path for objects of its kind.
 func encoded(object hostile.Object, name string) (path string, body []byte, err error) {
 	object.Content["metadata"].(map[string]any)["name"] = name
 	if body, err = json.Marshal(object.Content); err != nil {
@@ -142,7 +143,7 @@ func encoded(object hostile.Object, name string) (path string, body []byte, err 
 	return fmt.Sprint(group, object.Content["apiVersion"], "/namespaces/"+villains+"/"+strings.ToLower(fmt.Sprint(object.Content["kind"]))+"s"), body, nil
 }
 
-// villain is a user of a single namespace, or an attacker with a node agent's token.
+// villain is an attacker: a user with rights in a single namespace, or somebody with a node agent's token.
 type villain struct {
 	host   string
 	client *http.Client
@@ -170,7 +171,7 @@ func (v *villain) request(ctx context.Context, method, path, contentType string,
 	return codeOf(v.client.Do(request))
 }
 
-// codeOf reads a response to its end and returns its code.
+// codeOf reads a response to its end, and returns the status code.
 func codeOf(answer *http.Response, err error) string {
 	if err != nil {
 		return "no answer"
@@ -182,18 +183,18 @@ func codeOf(answer *http.Response, err error) string {
 	return strconv.Itoa(answer.StatusCode)
 }
 
-// store creates an object, reads it in the old API version, and deletes it.
+// store creates an object, reads the object in the old API version, and deletes the object.
 func (v *villain) store(ctx context.Context, path, name string, body []byte) string {
 	created := v.send(ctx, http.MethodPost, path, body)
 	if created != strconv.Itoa(http.StatusCreated) {
 		return created
 	}
-	// Pods have only one API version.
+	// For Pods the path does not change, because Pods have only one API version.
 	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil)
 	return created + ", read " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
-// posts are request bodies that no API server sends, by path.
+// posts returns request bodies that no API server would send, by path.
 func posts() map[string]func() io.Reader {
 	const many = 300 << 20
 	return map[string]func() io.Reader{
@@ -215,7 +216,7 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// post sends a body to the webhooks' port, as anybody who can reach the port may.
+// post sends a body to the webhooks' port, as anybody who can reach the port can.
 func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.Port, path), body())
 	if err != nil {

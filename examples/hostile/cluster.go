@@ -22,7 +22,7 @@ const (
 	villains = "hostile"
 )
 
-// cluster is a control plane with a manager and its webhooks.
+// cluster is a control plane with a running manager and its webhooks.
 type cluster struct{ *served.Cluster }
 
 func start(ctx context.Context, o options) (*cluster, error) {
@@ -51,8 +51,8 @@ func createNamespaces(ctx context.Context, c client.Client) error {
 func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"}}
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: villains, Name: account.Name}}
-	// The manifests in examples/config/rbac would extend the role edit to the kinds; here a separate role grants the
-	// rights.
+	// The manifests in examples/config/rbac would add the kinds to the role edit; here a separate role grants the
+	// permissions.
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io", "policy.kruise.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},

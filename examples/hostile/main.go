@@ -1,17 +1,17 @@
-// Command hostile attacks a cluster from one namespace by all known means, and measures how another namespace is
+// Command hostile attacks a cluster from one namespace by all known means, and measures how much another namespace is
 // affected. The command runs on a real control plane with simulated Nodes. A user with the role edit in the namespace
-// "hostile" creates the objects of package internal/hostile, writes harmful values into its Pods, and causes
-// reconciles again and again. A client of the webhooks' port sends requests that no API server sends, or opens
-// connections and sends nothing. In the namespace "quiet", a CloneSet is updated in place again and again, another
-// CloneSet is changed every second, Pods get sidecars, and a client watches CloneSets in their old API version. The
-// Pods of both namespaces get sidecars from the same SidecarSet. An attacker with a node agent's token sends everything
-// in internal/hostile, and writes to the objects of its Node in bursts.
+// "hostile" creates the objects of package internal/hostile, writes harmful values into the namespace's Pods, and
+// causes reconciles again and again. A client of the webhooks' port sends requests that no API server would send, or
+// opens connections and sends nothing. In the namespace "quiet", a CloneSet is updated in place again and again,
+// another CloneSet is changed every second, Pods with sidecars are created, and a client watches CloneSets in their old
+// API version. The Pods of both namespaces get sidecars from the same SidecarSet. An attacker with a node agent's token
+// creates the objects of internal/hostile too, and writes to the objects of its Node in bursts.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// The command fails in any of these cases: a rollout takes more than 20 % longer than without the attack (medians are
-// compared), a change or a Pod is refused, the admission of a Pod takes 10 seconds, the watch is lost or 10 seconds
-// late, the agent's token can write what must be refused, or the manager needs more memory than its container has.
+// The command fails in any of these cases: a rollout takes more than 20 % longer than without the attack (by the
+// medians); a change or a Pod is refused; the admission of a Pod takes 10 seconds; the watch is lost or 10 seconds
+// behind; the agent's token can write what must be refused; the manager needs more memory than its container has.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// options are the command-line options.
+// options are the options of the command line.
 type options struct {
 	manager string
 	lasts   time.Duration
@@ -41,10 +41,10 @@ type options struct {
 
 const (
 	mostSlower = 1.2
-	// mostBehind is the longest allowed delay of an event in a watch; an API server that waits for its webhooks gives
+	// mostBehind is the largest allowed delay of an event in a watch. An API server that waits for its webhooks gives
 	// up after 10 seconds.
 	mostBehind = 10 * time.Second
-	// mostMemory is the limit of the manager's container, in MiB.
+	// mostMemory is the memory limit of the manager's container, in MiB.
 	mostMemory = 512
 )
 
@@ -75,13 +75,13 @@ func main() {
 	}
 }
 
-// figures are the results of a run.
+// figures are the measurements of a run.
 type figures struct {
 	alone, attacked []time.Duration
 	events          int
-	lags            []time.Duration // delays of the watch
-	pods            []time.Duration // admission times of Pods in the quiet namespace
-	failed          []error         // errors of changes and Pods in the quiet namespace
+	lags            []time.Duration // delays of events in the watch
+	pods            []time.Duration // durations of the admission of Pods in the quiet namespace
+	failed          []error         // errors of refused changes and Pods in the quiet namespace
 	memory          float64         // memory of the manager in MiB
 	cpu             float64         // CPU seconds per second of the attack
 	attacks         map[string]map[string]int
@@ -119,7 +119,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return f.verdict()
 }
 
-// attack measures rollouts during the attack.
+// attack measures rollouts while the attacks run.
 func (f *figures) attack(ctx context.Context, c *cluster, o options, n *neighbour) error {
 	agent, err := c.steal(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *figures) print(out io.Writer) {
 	}
 }
 
-// verdict returns an error for each exceeded limit.
+// verdict returns an error for each limit that was exceeded.
 func (f *figures) verdict() error {
 	var errs []error
 	if ratio := median(f.attacked).Seconds() / median(f.alone).Seconds(); ratio > mostSlower {

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// neighbour is a CloneSet in another namespace, and a client that watches CloneSets in their old API version.
+// neighbour is a user of another namespace: a CloneSet, and a client that watches CloneSets in their old API version.
 type neighbour struct {
 	c    *cluster
 	cs   *v1beta1.CloneSet
@@ -33,17 +33,17 @@ type neighbour struct {
 	mu     sync.Mutex
 	events int
 	lost   error
-	beats  map[string]time.Time // when the second CloneSet was annotated, for changes that the watch has not shown yet
-	lags   []time.Duration      // delays of the watch
-	failed []error              // errors of annotations and Pods that were refused
-	pods   []time.Duration      // durations of Pod creations, with sidecars
+	beats  map[string]time.Time // times of the changes that the watch has not shown yet, by the number of the change
+	lags   []time.Duration      // delays of events in the watch
+	failed []error              // errors of refused annotations and Pods
+	pods   []time.Duration      // durations of the creation of Pods with sidecars
 }
 
-// startDelay is how long the neighbour's containers take to start, as real containers do: otherwise a rollout would
-// keep the API server busy all the time and be slower under any load.
+// startDelay is how long the neighbour's containers take to start, as real containers do. Without the delay, a rollout
+// would keep the API server busy all the time, and any load would slow the rollout.
 const startDelay = "1s"
 
-// patience is how long a rollout may take.
+// patience is the longest time that a rollout may take.
 const patience = 2 * time.Minute
 
 func (c *cluster) newNeighbour(ctx context.Context, pods int) (*neighbour, error) {
@@ -91,7 +91,7 @@ func (n *neighbour) watch(ctx context.Context) error {
 	return nil
 }
 
-// beatAnnotation contains the number of the change, to measure the delay of the watch.
+// beatAnnotation contains the number of a change, by which the delay of the watch is measured.
 const beatAnnotation = "hostile/beat"
 
 func (n *neighbour) take(object runtime.Object) {
@@ -110,7 +110,7 @@ func (n *neighbour) take(object runtime.Object) {
 	}
 }
 
-// beat changes a CloneSet that has no Pods every second until ctx ends.
+// beat changes a CloneSet without Pods every second until ctx ends.
 func (n *neighbour) beat(ctx context.Context) error {
 	cs := n.cs.DeepCopy()
 	cs.ObjectMeta = metav1.ObjectMeta{Namespace: quiet, Name: "beat"}
@@ -146,7 +146,7 @@ func (n *neighbour) beat(ctx context.Context) error {
 	return nil
 }
 
-// createPod creates a Pod with sidecars as a dry run.
+// createPod creates a Pod with sidecars, as a dry run.
 func (n *neighbour) createPod(ctx context.Context) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: quiet, GenerateName: "web-", Labels: map[string]string{"mesh": "yes"}},
@@ -168,8 +168,8 @@ func (n *neighbour) createPod(ctx context.Context) {
 	}
 }
 
-// watched returns the number of events, and the delay of the watch for each change; for a change not shown yet, the
-// delay so far.
+// watched returns the number of events, and the delay with which the watch has shown each change. For a change that was
+// not shown yet, the delay so far is returned.
 func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -180,7 +180,7 @@ func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Dur
 	return n.events, n.failed, lags, slices.Clone(n.pods)
 }
 
-// rollOut changes the image and returns how long it takes until all Pods run the image.
+// rollOut changes the image, and returns how long it takes until all Pods run the new image.
 func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	began := clock.RealClock{}.Now()
 	body := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.test/app:v%d"}]`, n.next)
@@ -196,7 +196,7 @@ func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	return clock.RealClock{}.Since(began), n.lost
 }
 
-// settled waits until all Pods are as wanted.
+// settled waits until all Pods of the CloneSet are as wanted.
 func (n *neighbour) settled(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := n.c.Get(ctx, client.ObjectKeyFromObject(n.cs), n.cs); err != nil {

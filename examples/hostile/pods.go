@@ -20,11 +20,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// pestered are the attacker's own CloneSets with Pods.
+// pestered is the number of the attacker's own CloneSets with Pods.
 const pestered = 10
 
-// pester creates CloneSets, writes harmful values that the controller reads into their Pods, and causes reconciles
-// again and again.
+// pester creates CloneSets, writes harmful values that the controller reads into the CloneSets' Pods, and causes
+// reconciles again and again.
 func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet) error {
 	for i := range pestered {
 		cs := like.DeepCopy()
@@ -39,7 +39,8 @@ func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet
 	return nil
 }
 
-// annotate writes a harmful annotation to each Pod in turn and enqueues its owner, and returns the last response code.
+// annotate writes a harmful annotation to one Pod after the other, so that the owners are reconciled, and returns the
+// last status code.
 func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(villains)); err != nil {
@@ -59,7 +60,7 @@ func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	return answer
 }
 
-// hold opens connections from another address and sends only the beginning of reviews.
+// hold opens connections from another address, and sends only the beginning of reviews.
 func (c *cluster) hold(ctx context.Context) string {
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second},
@@ -82,12 +83,12 @@ func (c *cluster) hold(ctx context.Context) string {
 	return "held"
 }
 
-// patch patches an object and returns the code of the response.
+// patch patches an object, and returns the status code.
 func (v *villain) patch(ctx context.Context, path, body string) string {
 	return v.request(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(body))
 }
 
-// sleep reports whether the whole time has passed.
+// sleep waits; the result is false if ctx has ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -27,14 +27,14 @@ import (
 
 const (
 	system = "kruise-system"
-	// robbed is the number of Pods on the Node of the attacking agent, and perPod the number of requests for each:
-	// nearly all are written again and again.
+	// robbed is the number of Pods on the Node of the attacking agent, and perPod the number of requests for each Pod.
+	// The attacker writes nearly all of them again and again.
 	robbed, perPod = 20, 10
-	// writers is the number of concurrent writers in a burst.
+	// writers is the number of writers in a burst that write at the same time.
 	writers = 8
 )
 
-// stolen is an attacker with the token of a Node's agent.
+// stolen is an attacker with the token of a node agent.
 type stolen struct {
 	*villain
 
@@ -45,7 +45,7 @@ type stolen struct {
 	bystander *corev1.Pod
 }
 
-// bindAgents installs the roles of agents, restricted by policies or by the manager's webhook.
+// bindAgents installs the roles of node agents, which are restricted by policies or by the manager's webhook.
 func bindAgents(ctx context.Context, c client.Client, byWebhook bool) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system, Labels: map[string]string{"control-plane": "openkruise"}}}
 	if err := c.Create(ctx, namespace); err != nil {
@@ -57,7 +57,8 @@ func bindAgents(ctx context.Context, c client.Client, byWebhook bool) error {
 	return config.InstallAgentWebhook(ctx, c)
 }
 
-// steal creates an agent on the first Node, Pods with requests there, and returns an attacker with the agent's token.
+// steal creates an agent on the first Node, and Pods with requests on this Node. The result is an attacker with the
+// agent's token.
 func (c *cluster) steal(ctx context.Context) (*stolen, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil || len(nodes.Items) < 2 {
@@ -90,7 +91,7 @@ func (c *cluster) steal(ctx context.Context) (*stolen, error) {
 	return s, s.renew(ctx)
 }
 
-// token returns a configuration with a token that is bound to an agent's Pod.
+// token returns a client configuration with a token that is bound to an agent's Pod.
 func (s *stolen) token(ctx context.Context) (*rest.Config, error) {
 	agent, err := s.pod(ctx, system, "kruise-daemon-stolen", s.at.Node)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *stolen) token(ctx context.Context) (*rest.Config, error) {
 	return out, nil
 }
 
-// pod returns a new Pod that runs on a Node.
+// pod creates a Pod that runs on a Node.
 func (s *stolen) pod(ctx context.Context, namespace, name, node string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -127,7 +128,7 @@ func (s *stolen) pod(ctx context.Context, namespace, name, node string) (*corev1
 	})
 }
 
-// ask creates a request to restart a Pod's container.
+// ask creates a ContainerRecreateRequest for a Pod's container.
 func (s *stolen) ask(ctx context.Context, namespace, name, pod string) error {
 	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request.Spec.PodName, request.Spec.Containers = pod, []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}
@@ -137,7 +138,7 @@ func (s *stolen) ask(ctx context.Context, namespace, name, pod string) error {
 	return nil
 }
 
-// renew creates a new request in place of each request that has ended, as users of the namespace would.
+// renew replaces each request that has ended by a new request, as users of the namespace would.
 func (s *stolen) renew(ctx context.Context) error {
 	var requests v1beta1.ContainerRecreateRequestList
 	if err := s.c.List(ctx, &requests, client.InNamespace(villains)); err != nil {
@@ -167,13 +168,13 @@ func (s *stolen) renew(ctx context.Context) error {
 }
 
 // agentAttack is the prefix of the names of the agent's attacks. refused is the suffix of the names of attacks that
-// must not succeed.
+// must be refused.
 const agentAttack, refused = "agent: ", " (refused)"
 
-// large is the size in bytes from which on a write takes the API server seconds.
+// large is the size in bytes above which the API server takes seconds for a write.
 const large = 256 << 10
 
-// begin starts the attacks of the agent. Between large writes there are the same pauses as between objects.
+// begin starts the attacks of the agent. Large writes have the same pauses between them as the creations of objects.
 func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once func(context.Context) string), o options) {
 	repeat("users ask for restarts", 0, time.Second, func(ctx context.Context) string {
 		if err := s.renew(ctx); err != nil {
@@ -181,7 +182,7 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 		}
 		return "asked"
 	})
-	// The pauses between bursts are for the API server, because nobody can save its work for so many writes.
+	// The pauses between bursts spare the API server, which must process all writes.
 	repeat(agentAttack+"a second of writes", o.agentPause/2, o.agentPause, s.burst)
 	for i, write := range s.writes {
 		name, pause := agentAttack+write.Name, o.agentPause
@@ -198,7 +199,7 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 }
 
 // burst writes for a second as fast as the API server responds: changes of requests' phases back and forth, and
-// annotations of the largest size with other content each time.
+// annotations of the largest size, each time with other content.
 func (s *stolen) burst(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -227,7 +228,7 @@ func (s *stolen) burst(ctx context.Context) string {
 	return fmt.Sprintf("%d writes and more", total/100*100)
 }
 
-// succeeded returns an error for each attack of the agent that must not succeed but has succeeded.
+// succeeded returns an error for each attack of the agent that should have been refused but succeeded.
 func succeeded(attacks map[string]map[string]int) (errs []error) {
 	for name, answers := range attacks {
 		for answer := range answers {
@@ -240,7 +241,7 @@ func succeeded(attacks map[string]map[string]int) (errs []error) {
 	return errs
 }
 
-// unharmed checks that objects of another Node have not changed.
+// unharmed checks that the objects of another Node have not changed.
 func (s *stolen) unharmed(ctx context.Context) error {
 	pod := &corev1.Pod{}
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: quiet, Name: s.at.ForeignPod}, pod); err != nil {
@@ -255,7 +256,7 @@ func (s *stolen) unharmed(ctx context.Context) error {
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: quiet, Name: s.at.ForeignRequest}, request); err != nil {
 		return fmt.Errorf("the request of the bystander: %w", err)
 	}
-	// No agent runs on the other Node.
+	// No agent runs on the other Node, so a request there can only wait or be completed by the controller.
 	if phase := request.Status.Phase; phase != "" && phase != v1beta1.ContainerRecreateRequestCompleted {
 		return fmt.Errorf("the request of the bystander is %s", phase)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// OnceCurrent makes Pods wait, for a limited time, until the caches that a step reads are up to date.
+// OnceCurrent returns the step with a wait: Pods wait, for a limited time, until the caches that the step reads are up
+// to date.
 func OnceCurrent(step podwebhook.Mutator, current func(context.Context) error) podwebhook.Mutator {
 	mutate := step.Mutate
 	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {

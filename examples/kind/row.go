@@ -1,5 +1,6 @@
 // Package kind answers "what does a kind of the API bring?": the [Row] of a kind contains everything that the manager,
-// the webhooks, the command line and the bench need to know about the kind. Package kinds has the table of all rows.
+// the webhooks, the command line and the bench need to know about the kind. Package kinds contains the table of all
+// rows.
 package kind
 
 import (
@@ -27,95 +28,100 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Row describes a kind of the API. A Row must be used by only one command or manager, because it contains the values of
-// flags.
+// Row describes a kind of the API. A Row must be used by only one command or manager, because a Row contains the values
+// of flags.
 type Row struct {
-	// Kind is the API kind, in the stored version. Resource is its plural.
+	// Kind is the API kind, in the stored version. Resource is the plural name of the kind in API paths.
 	Kind     schema.GroupVersionKind
 	Resource string
-	// Short is used in place of the kind's name in the name of the flag for Workers. If empty, [Row.Name] is used.
+	// Short replaces the kind's name in the name of the flag for Workers. If Short is empty, [Row.Name] is used.
 	Short string
 	// Advanced is true if Kubernetes has a kind of the same name.
 	Advanced bool
-	// ClusterScoped is true if objects have no namespace.
+	// ClusterScoped is true if objects of the kind have no namespace.
 	ClusterScoped bool
-	// Scaled is true if the kind has a scale subresource, and Protected if deletions of its objects can be refused.
+	// Scaled is true if the kind has a scale subresource. Protected is true if webhooks can refuse deletions of its
+	// objects.
 	Scaled, Protected bool
-	// Reach says, for a cluster-scoped kind, what whoever may write objects can do to others: "puts containers into
-	// Pods of every namespace". Secret says why not everybody may read objects, or is empty.
+	// Reach says, for a cluster-scoped kind, what a user who may write objects can do to other users, for example:
+	// "puts containers into Pods of every namespace". Secret says why not every user may read objects of the kind;
+	// empty if every user may.
 	Reach, Secret string
-	// Converted is true if the CRD has several versions.
+	// Converted is true if the CRD has several versions, so that objects are converted.
 	Converted bool
-	// Released is the version in which OpenKruise 1.9.0 stores the kind; empty if it is the version of Kind.
+	// Released is the version in which OpenKruise 1.9.0 stores objects of the kind; empty means the version of Kind.
 	Released string
 	// AddToScheme registers the types of the stored version.
 	AddToScheme func(*runtime.Scheme) error
-	// Controller is the controller's name in logs, as a user agent and as the source of events. Controller is empty if
+	// Controller is the controller's name in logs, its user agent, and the source of its events. Controller is empty if
 	// Setup is nil.
 	Controller string
-	// Workers is the number of objects of a namespace that are reconciled at the same time. Its flag is
-	// [Row.WorkersFlag]. If Setup is nil, there is neither a number nor a flag.
+	// Workers is the number of objects of the same namespace that are reconciled at the same time. [Row.WorkersFlag] is
+	// the name of the flag. If Setup is nil, Workers is nil, and there is no flag.
 	Workers *int
-	// Flags adds the flags of the kind. Optional.
+	// Flags adds further flags of the kind to a command line. Optional.
 	Flags func(*pflag.FlagSet)
-	// Gates are the kind's feature gates. The controller runs if any of the gates is on; if there are no gates, always.
-	// The webhooks run in any case.
+	// Gates are the feature gates of the kind. The controller runs if any of the gates is on, or if there are no gates.
+	// The webhooks run even if all gates are off.
 	Gates []apps.Gate
-	// Metrics makes the controller's metrics. If nil, the metrics are those of a controller for Pods with revisions.
+	// Metrics makes the metrics of the controller. If Metrics is nil, the metrics are those of a controller for Pods
+	// with revisions.
 	Metrics func(registry prometheus.Registerer, kind string) (*metrics.Controller, error)
-	// Setup adds the controller to a manager. c writes to the API server, and reads from the manager's cache. Setup is
-	// nil for a kind that only has admission and conversion here.
+	// Setup adds the controller to a manager. The controller writes with c, which must read from the manager's cache.
+	// Setup is nil for a kind of which this project has only admission and conversion.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Cached says which fields of objects the manager's cache keeps for the controller. Objects of types without a row are
-	// kept whole. Of a type with several rows, the cache keeps each field needed by any row.
+	// Cached says which fields of objects the manager's cache must keep for the controller. Objects of a type that no
+	// row lists are kept whole. If several rows list a type, the cache keeps each field that any of the rows needs.
 	Cached []Cached
-	// OpensGate is true if the controller opens the readiness gates of its Pods itself.
+	// OpensGate is true if the controller itself opens the readiness gates of its Pods.
 	OpensGate bool
-	// WholePod reports whether the kind needs all fields of another owner's Pod, and PodFields copies the fields that
-	// the kind reads from another owner's Pod into the copy kept by the cache. Both are optional; Pods of this
-	// project's workloads are kept whole.
+	// WholePod reports whether the kind needs all fields of a Pod of another owner. PodFields copies the fields that
+	// the kind reads from a Pod of another owner into the copy that the cache keeps. Both functions are optional; Pods
+	// of this project's workloads are always kept whole.
 	WholePod  func(*corev1.Pod) bool
 	PodFields func(kept, pod *corev1.Pod)
-	// PodMutator makes the kind's step of the webhook for new Pods. The steps run in the order of the rows. Optional.
+	// PodMutator makes the kind's step of the webhook that changes new Pods. The steps are carried out in the order of
+	// the rows. Optional.
 	PodMutator func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (podwebhook.Mutator, error)
-	// PodLeaves makes a handler that is called with requests to delete or evict Pods, after all guards have admitted
-	// the request. Its responses are ignored. Optional.
+	// PodLeaves makes a handler for requests to delete or evict Pods. The handler is called after all guards have
+	// admitted the request. The responses of the handler are ignored. Optional.
 	PodLeaves func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
-	// PodComes makes a handler that may refuse new Pods with an annotation of the kind, after all mutating webhooks.
-	// Optional.
+	// PodComes makes a handler that may refuse new Pods with an annotation of the kind. The handler is called after all
+	// mutating webhooks. Optional.
 	PodComes func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
-	// Guard makes the judge of Pods about to be taken out of service, while the gates of the row are on. Optional.
+	// Guard makes the kind's [Guard], which decides about Pods to be taken out of service. Guard is called only if a
+	// gate of the row is on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
-	// Admission makes the endpoint that defaults and validates the kind.
+	// Admission makes the endpoint that defaults and validates objects of the kind.
 	Admission func(admission.Options) admission.Endpoint
-	// Rights are the rights that the manager needs because of the kind. The zero value is for a kind whose rights are
-	// granted separately.
+	// Rights are the permissions that the manager needs because of the kind. The zero value is for a kind whose
+	// permissions are granted separately.
 	Rights Rights
-	// Sample says how the bench measures the kind. The zero value is for kinds that the bench does not measure.
+	// Sample says how the bench measures the kind. The zero value is for a kind that the bench does not measure.
 	Sample Sample
 }
 
 // Rights are a part of the manager's ClusterRole.
 type Rights struct {
-	// Objects are the verbs for objects of the kind.
+	// Objects lists the verbs for objects of the kind.
 	Objects []string
-	// Status is true if the manager writes the status.
+	// Status is true if the manager writes the status of objects.
 	Status bool
-	// Owns is true if the controller creates objects that block the deletion of their owner. OpenShift and other
-	// clusters then require the right to update finalizers.
+	// Owns is true if the controller creates objects that block the deletion of their owner. In this case OpenShift and
+	// some other clusters require permission to update finalizers.
 	Owns bool
-	// Why says why the manager needs these verbs, in whole sentences. Optional.
+	// Why explains why the manager needs these verbs, in whole sentences. Optional.
 	Why string
-	// More are rights for objects of other kinds.
+	// More lists permissions for objects of other kinds.
 	More []Right
 }
 
-// Right are verbs for resources of a group.
+// Right is a permission: verbs for resources of an API group.
 type Right struct {
 	Group     string
 	Resources []string
 	Verbs     []string
-	// Why says why the right is needed, in whole sentences.
+	// Why explains why the permission is needed, in whole sentences.
 	Why string
 }
 
@@ -124,7 +130,7 @@ func (r Row) IsOn(gates map[apps.Gate]bool) bool {
 	return len(r.Gates) == 0 || slices.ContainsFunc(r.Gates, func(gate apps.Gate) bool { return gates[gate] })
 }
 
-// RegisterMetrics makes and registers the metrics of the controller.
+// RegisterMetrics makes the metrics of the controller, and registers the metrics.
 func (r Row) RegisterMetrics(registry prometheus.Registerer) (*metrics.Controller, error) {
 	if r.Metrics != nil {
 		return r.Metrics(registry, r.Name())
@@ -135,7 +141,8 @@ func (r Row) RegisterMetrics(registry prometheus.Registerer) (*metrics.Controlle
 // Name returns the kind in lower case, as in paths, flags and metrics.
 func (r Row) Name() string { return strings.ToLower(r.Kind.Kind) }
 
-// Title returns the kind's name for texts. It is needed because two kinds have the same name as a kind of Kubernetes.
+// Title returns the kind's name for texts that users read. Title differs from the kind because two kinds have the same
+// name as a kind of Kubernetes.
 func (r Row) Title() string {
 	if r.Advanced {
 		return "Advanced " + r.Kind.Kind
@@ -146,55 +153,56 @@ func (r Row) Title() string {
 // WorkersFlag returns the name of the flag that sets Workers.
 func (r Row) WorkersFlag() string { return cmp.Or(r.Short, r.Name()) + "-workers" }
 
-// IsMeasured reports whether there is a Sample.
+// IsMeasured reports whether the row has a Sample.
 func (r Row) IsMeasured() bool { return r.Sample.Object != nil }
 
-// KeepsPods reports whether objects of the kind create Pods of their own. Objects of all other kinds change other
-// owners' Pods, or have nothing to do with Pods.
+// KeepsPods reports whether objects of the kind create Pods. Objects of all other kinds change Pods of other owners, or
+// have nothing to do with Pods.
 func (r Row) KeepsPods() bool { return r.IsMeasured() && r.Sample.Pod == nil }
 
-// Cached is a type in the manager's cache. Keep copies the fields that the controller reads from an object into the
-// copy that is kept, because users determine the size of their objects. The copy already has the object's identity, and
-// possibly fields that another kind reads. Both have the type of Object, or both are only metadata.
+// Cached says which fields of a type's objects the manager's cache keeps. Keep copies the fields that the controller
+// reads from an object into the copy that the cache keeps. Whole objects are not kept, because users determine the size
+// of their objects. The copy already contains the object's identity, and possibly fields that another kind reads.
+// Either both arguments of Keep have the type of Object, or both contain only metadata.
 type Cached struct {
 	Object client.Object
 	Keep   func(kept, found client.Object)
 }
 
-// PodInputs are inputs for a kind's part in the webhooks for Pods.
+// PodInputs are the inputs for the parts of a kind that run in the webhooks for Pods.
 type PodInputs struct {
 	Gates map[apps.Gate]bool
-	// Namespace is the manager's namespace, with ConfigMap kruise-configuration. Revisions is the namespace of the
-	// cluster's ControllerRevisions.
+	// Namespace is the manager's namespace, which contains the ConfigMap kruise-configuration. Revisions is the
+	// namespace that contains the ControllerRevisions of cluster-scoped kinds.
 	Namespace, Revisions string
 	// Current waits until the cache of the kind is up to date, and returns an error if its context ends first.
 	Current func(context.Context) error
 }
 
-// Guard keeps Pods in service: Guard may refuse requests that would take a Pod out of service.
+// Guard keeps Pods in service: a Guard may refuse requests that would take a Pod out of service.
 type Guard interface {
-	// Handler reviews requests that would take Pods out of service.
+	// Handler returns the handler that reviews requests that would take Pods out of service.
 	Handler(options admission.Options) webhookadmission.Handler
-	// Step is the kind's step in the admission of new Pods.
+	// Mutator returns the step of the kind in the admission of new Pods.
 	Mutator() podwebhook.Mutator
-	// Permit is the function that controllers call before taking a Pod out of service: see kruise.Options.
+	// Permit is called by controllers before they take a Pod out of service, as described at kruise.Options.
 	Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
-// Sample tells a measurement how to make objects of a kind, and how to find out when they have settled.
+// Sample tells a measurement how to make objects of a kind, and when the objects have settled.
 type Sample struct {
-	// PerNode is true if an object has a Pod on every Node, whatever Shape.Replicas says.
+	// PerNode is true if an object has a Pod on every Node; Shape.Replicas is then ignored.
 	PerNode bool
 	List    func() client.ObjectList
 	Object  func(Shape) client.Object
-	// Pod returns a Pod as it would be after every injection for the object of a shape. Pod is nil for a kind that
-	// creates its own Pods.
+	// Pod returns a Pod into which everything was injected that the object for the shape injects. Pod is nil for a kind
+	// whose objects create Pods themselves.
 	Pod func(Shape) (*corev1.Pod, error)
-	// Settled reports whether, by the object's status, all Pods run at the wanted revision.
+	// Settled reports whether the object's status says that all Pods run at the wanted revision.
 	Settled func(object client.Object, pods int) bool
 }
 
-// Shape describes the object that a measurement wants.
+// Shape describes the object that a measurement needs.
 type Shape struct {
 	Namespace, Name string
 	Replicas        int32
@@ -214,13 +222,14 @@ func ConvertedCRDs(rows []Row) []string {
 	return names
 }
 
-// StoredIn returns the names of the CRDs whose objects must be stored in the version that a reader needs: v1beta1 for
-// this manager, v1alpha1 for OpenKruise 1.9.0. OpenKruise 1.9.0 stores some kinds in v1beta1 as well.
+// StoredIn returns the names of the CRDs whose objects must be stored in the version that a manager needs: v1beta1 for
+// this manager, v1alpha1 for OpenKruise 1.9.0. Kinds that OpenKruise 1.9.0 stores in v1beta1 as well are left out for
+// v1alpha1.
 func StoredIn(rows []Row, version string) []string {
 	return ConvertedCRDs(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return version != r.Kind.Version && version != r.Released }))
 }
 
-// Endpoints returns the webhook endpoints of the rows.
+// Endpoints returns the admission endpoints of the rows.
 func Endpoints(rows []Row, options admission.Options) []admission.Endpoint {
 	var out []admission.Endpoint
 	for _, r := range rows {
@@ -229,7 +238,7 @@ func Endpoints(rows []Row, options admission.Options) []admission.Endpoint {
 	return out
 }
 
-// AddFlags adds the flags of the rows to a command line. Read the values only after the command line is parsed.
+// AddFlags adds the flags of the rows to a command line. The values are set only after the command line was parsed.
 func AddFlags(rows []Row, fs *pflag.FlagSet) {
 	for _, r := range rows {
 		if r.Workers != nil {

@@ -1,19 +1,19 @@
 // Package launchorder answers "in which order do a Pod's containers start?".
 //
-// The kubelet starts containers side by side. A container can be made to wait: the kubelet does not create a container
-// while an env variable of the container refers to a key missing in a ConfigMap. [Order.Inject] gives each container
-// such a variable, the barrier, when the Pod is admitted. [Order.Next] says, from the status of the containers, which
-// keys to add to the ConfigMap now: first the keys of the highest priority, then, when every container with this
-// priority is ready, the keys of the next priority, and so on.
+// Without help, the kubelet starts the containers of a Pod at the same time. But a container can be made to wait: the
+// kubelet does not create a container while an environment variable of the container refers to a key that a ConfigMap
+// lacks. [Order.Inject] adds such a variable, the barrier, to each container when the Pod is admitted. [Order.Next]
+// decides from the status of the containers which keys to add to the ConfigMap now: first the keys of the highest
+// priority; when every container with this priority is ready, the keys of the next priority, and so on.
 //
-// A Pod asks for an order in one of two ways: an annotation starts the containers in the listed order, and an env
-// variable gives a single container a number as its priority. Containers with a higher priority start first, and
-// containers with the same priority start together. A container without a number has priority 0. Init containers start
-// in their own order, not by priority.
+// A Pod can request an order in two ways: an annotation starts the containers in the order of the Pod's list, and an
+// environment variable gives a single container a priority, a number. Containers with a higher priority start first,
+// and containers with the same priority start together. A container without the variable has priority 0. Init
+// containers start in their own order; priorities do not apply to init containers.
 //
-// The order holds only for the first start. If a container crashes later, no other container waits, and the order in
-// which containers stop is not defined. A container that has ended successfully and is not restarted counts as ready,
-// because the containers with lower priority would otherwise never start.
+// The order applies only to the first start of each container. If a container crashes later, no other container waits,
+// and the order in which containers stop is not defined. A container that has ended successfully and is not restarted
+// counts as ready, because otherwise the containers with a lower priority would never start.
 //
 // All functions are pure and safe for concurrent use.
 package launchorder
@@ -33,16 +33,15 @@ import (
 )
 
 const (
-	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the
-	// program.
+	// InvalidKeys means that a field of Keys is missing, is not a legal name, or has the value of another field.
+	// InvalidKeys is a mistake in the program that uses this package.
 	InvalidKeys reason.Code = "InvalidKeys"
-	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out
-	// of range.
+	// InvalidLaunchPriority means that a container's launch priority is not a number, is not a literal value in the
+	// Pod, or is out of range.
 	InvalidLaunchPriority reason.Code = "InvalidLaunchPriority"
-	// InvalidLaunchBarrier means that a container has a barrier with a key that the controller of launch orders never
-	// opens.
+	// InvalidLaunchBarrier means that a container has a barrier whose key the controller of launch orders never adds.
 	InvalidLaunchBarrier reason.Code = "InvalidLaunchBarrier"
-	// InvalidBarrierName means that the Pod's name with the suffix of the barrier is no legal name of a ConfigMap.
+	// InvalidBarrierName means that the Pod's name with the suffix of the barrier is not a legal name of a ConfigMap.
 	InvalidBarrierName reason.Code = "InvalidBarrierName"
 	// LaunchNotReady means that containers of a lower launch priority wait until the named container is ready.
 	LaunchNotReady reason.Code = "LaunchNotReady"
@@ -52,33 +51,34 @@ const (
 )
 
 const (
-	// MinPriority is the lowest valid priority in an env variable.
+	// MinPriority is the lowest valid priority in an environment variable.
 	MinPriority = -2147483647
-	// MaxPriority is the highest valid priority in an env variable.
+	// MaxPriority is the highest valid priority in an environment variable.
 	MaxPriority = 2147483647
-	// True is the value of opened keys, and of the annotation on a completed Pod.
+	// True is the value of the keys in the ConfigMap, and of the annotation on a completed Pod.
 	True = "true"
 )
 
-// Keys are the names that the package reads and writes. All names are required.
+// Keys are the names that this package reads and writes in Pods. All names are required.
 type Keys struct {
-	// OrderedAnnotation, with the value OrderedValue, makes containers start in the order of the Pod's list.
+	// OrderedAnnotation is the annotation that, with the value OrderedValue, starts the containers in the order of the
+	// Pod's list.
 	OrderedAnnotation, OrderedValue string
-	// CompletedAnnotation is "true" once every key is open.
+	// CompletedAnnotation is set to "true" on a Pod once every key is in the ConfigMap.
 	CompletedAnnotation string
-	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable whose missing key
-	// makes the container wait.
+	// PriorityEnv is the environment variable with a container's priority. BarrierEnv is the environment variable that
+	// makes the container wait for a key.
 	PriorityEnv, BarrierEnv string
-	// KeyPrefix is the beginning of the keys in the ConfigMap; the priority follows.
+	// KeyPrefix is the beginning of the keys in the ConfigMap; a priority follows.
 	KeyPrefix string
-	// NameSuffix is the end of the ConfigMap's name, after the Pod's name.
+	// NameSuffix is the end of the ConfigMap's name, which begins with the Pod's name.
 	NameSuffix string
 }
 
-// Order makes containers start in order, with the names in its Keys. Make an Order with New.
+// Order starts the containers of Pods in order, with the names in its Keys. New makes an Order.
 type Order struct{ keys Keys }
 
-// New returns an Order. The error is a reason.List with code InvalidKeys and names every problem.
+// New returns an Order. The error is a reason.List with the code InvalidKeys for every problem.
 func New(keys Keys) (*Order, error) {
 	if problems := keys.problems(); len(problems) > 0 {
 		return nil, problems
@@ -114,13 +114,14 @@ func (k *Keys) problems() (problems reason.List) {
 	return problems
 }
 
-// Inject gives the containers of a new Pod their barriers, if the Pod asks for an order and has more than a single
-// container. A barrier contains the Pod's name, so Inject names a Pod with only a generateName generatedName. A Pod
-// with correct barriers stays unchanged. Inject corrects barriers that refer to another ConfigMap, so the copy of a
-// Pod under a new name starts.
+// Inject adds a barrier to each container of a new Pod, if the Pod requests an order and has more than one container. A
+// barrier contains the Pod's name. If the Pod has only a generateName, Inject sets the name to generatedName. A Pod
+// whose barriers are correct is not changed. Barriers that refer to another ConfigMap are corrected, so that the copy
+// of a Pod under a new name can start.
 //
-// The error is a reason.List with codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName. The Pod is
-// then unchanged. Inject replaces slices instead of writing into them, because Pods may share slices.
+// The error is a reason.List with the codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName. If
+// there is an error, the Pod is not changed. Inject replaces slices instead of writing into them, because Pods may
+// share slices.
 func (o *Order) Inject(pod *corev1.Pod, generatedName string) (changed bool, err error) {
 	if len(pod.Spec.Containers) <= 1 {
 		return false, nil
@@ -154,7 +155,7 @@ func (o *Order) Inject(pod *corev1.Pod, generatedName string) (changed bool, err
 	return changed, nil
 }
 
-// wanted returns the priorities of the containers, or nil if the Pod asks for no order.
+// wanted returns the priorities of the containers, or nil if the Pod requests no order.
 func (o *Order) wanted(pod *corev1.Pod) (priorities []int, problems reason.List) {
 	priorities = make([]int, len(pod.Spec.Containers))
 	if pod.Annotations[o.keys.OrderedAnnotation] == o.keys.OrderedValue {
@@ -173,8 +174,8 @@ func (o *Order) wanted(pod *corev1.Pod) (priorities []int, problems reason.List)
 	return priorities, problems
 }
 
-// asked returns the priority in a container's env variable. If several variables have the name, the last variable
-// counts, as for the running container.
+// asked returns the priority that a container's environment variable requests. If several variables have the name, the
+// last variable counts, as in the running container.
 func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	for i := len(c.Env) - 1; i >= 0; i-- {
 		env := &c.Env[i]
@@ -198,8 +199,8 @@ func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	return 0, nil
 }
 
-// badBarriers returns a reason for each barrier with a key that Next never opens. The author of such a barrier has
-// used the variable's name for another purpose.
+// badBarriers returns a reason for each barrier whose key Next never returns. The author of such a barrier has used the
+// name of the variable for another purpose.
 func (o *Order) badBarriers(c *corev1.Container) (problems reason.List) {
 	for i := range c.Env {
 		env := &c.Env[i]
@@ -240,8 +241,8 @@ func (o *Order) badName(pod string) reason.List {
 	}}
 }
 
-// withBarrier returns a new slice of the variables with exactly a single barrier: in the place of an existing barrier,
-// or else at the end.
+// withBarrier returns a new slice of variables with exactly one barrier: in the place of an existing barrier, or at the
+// end if there was none.
 func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int) []corev1.EnvVar {
 	key := &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
@@ -263,8 +264,8 @@ func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int)
 	return out
 }
 
-// Priority reads a container's priority from the container's barrier. ok is false if the container has no barrier.
-// Priority can be used as inplaceupdate.Config.Priority.
+// Priority reads the priority of a container from its barrier. ok is false if the container has no barrier. Priority
+// has the signature of inplaceupdate.Config.Priority.
 func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
 	for i := range c.Env {
 		if c.Env[i].Name == o.keys.BarrierEnv && keyRef(&c.Env[i]) != nil {
@@ -274,7 +275,7 @@ func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// level reads the priority from a barrier.
+// level reads a priority from a barrier.
 func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
 	ref := keyRef(env)
 	if ref == nil {
@@ -288,10 +289,10 @@ func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
 	return priority, err == nil
 }
 
-// ConfigMapName returns the name of the ConfigMap in the Pod's barriers.
+// ConfigMapName returns the name of the ConfigMap for whose keys the Pod's containers wait.
 func (o *Order) ConfigMapName(pod *corev1.Pod) string { return pod.Name + o.keys.NameSuffix }
 
-// Completion returns the change that marks a Pod as completed.
+// Completion returns the change that marks a Pod as completed: all keys are in the ConfigMap.
 func (o *Order) Completion(pod *corev1.Pod) podpatch.Change {
 	value := True
 	return podpatch.Change{UID: pod.UID, Annotations: map[string]*string{o.keys.CompletedAnnotation: &value}}

@@ -11,13 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is the next action for a Pod.
+// Step is the next action for a Pod, as decided by [Order.Next].
 type Step struct {
-	// Open are the keys to add to the ConfigMap, in the order in which the containers start.
+	// Open lists the keys to add to the ConfigMap, in the order in which the containers start.
 	Open []string
-	// Complete says that all keys are open after Open, so the Pod can be marked as completed.
+	// Complete is true if all keys are in the ConfigMap once the keys in Open are added. The Pod can then be marked as
+	// completed.
 	Complete bool
-	// Waiting names the containers that must be ready before further keys are opened.
+	// Waiting names the containers that must become ready before further keys may be added.
 	Waiting reason.List
 }
 
@@ -28,8 +29,9 @@ type gated struct {
 	priority  int
 }
 
-// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container occurs once for
-// each of its barriers: a Pod admitted without Inject may have containers with several barriers.
+// gates returns the containers that wait for the Pod's ConfigMap, those with the highest priority first. A container is
+// returned once for each of its barriers: a Pod that was admitted without Inject may have containers with several
+// barriers.
 func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	name := o.ConfigMapName(pod)
 	for i := range pod.Spec.Containers {
@@ -45,8 +47,8 @@ func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	return out
 }
 
-// Needed reports whether the Pod's ConfigMap must be checked: containers wait for the ConfigMap, and the Pod is not
-// marked as completed, or the Pod is marked although the kubelet does not find the ConfigMap.
+// Needed reports whether the Pod's ConfigMap must be checked. Containers must wait for the ConfigMap, and the Pod must
+// not be marked as completed, unless the kubelet does not find the ConfigMap.
 func (o *Order) Needed(pod *corev1.Pod) bool {
 	if !podstate.IsActive(pod) {
 		return false
@@ -56,8 +58,8 @@ func (o *Order) Needed(pod *corev1.Pod) bool {
 		(!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
 }
 
-// Opened returns the keys in a ConfigMap's content for which the Pod's containers wait. All values are replaced by
-// True, because values do not matter.
+// Opened returns the keys in content for which the Pod's containers wait. The values are replaced by True, because only
+// the keys matter.
 func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]string {
 	opened := map[string]string{}
 	for _, g := range o.gates(pod) {
@@ -68,8 +70,8 @@ func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]st
 	return opened
 }
 
-// Misses reports whether the kubelet cannot create a container although its key is open: the kubelet has not retried
-// yet, or the ConfigMap is gone.
+// Misses reports whether the kubelet cannot create a container although its key was added: the kubelet has not tried
+// again yet, or the ConfigMap was deleted.
 func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
 		_, open := opened[g.key]
@@ -77,17 +79,18 @@ func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	})
 }
 
-// misses reports whether the kubelet cannot create a container because of a reference in the container's env. The
-// compared reason is set by the kubelet.
+// misses reports whether the kubelet cannot create a container because a reference in the container's environment
+// cannot be resolved. The kubelet sets the reason that is compared.
 func misses(pod *corev1.Pod, g gated) bool {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	return status != nil && status.State.Waiting != nil && status.State.Waiting.Reason == "CreateContainerConfigError"
 }
 
-// Next returns the next action. opened is the content of the Pod's ConfigMap, or nil if there is no ConfigMap. A key
-// in the ConfigMap is open, whatever its value. Next opens the keys from the highest priority down, until a container
-// is not ready. Once all keys are open, the order is complete, and later crashes of containers do not matter. For a
-// completed Pod Next opens every key, because somebody may have deleted the ConfigMap.
+// Next decides the next action for a Pod. opened is the content of the Pod's ConfigMap, or nil if the ConfigMap does
+// not exist. A key counts as added whatever its value. Next returns keys from the highest priority down, up to the
+// first container that is not ready. Once all keys are added, the order is complete, and later crashes of containers do
+// not matter. If the Pod is marked as completed, Next returns every missing key, because somebody may have deleted the
+// ConfigMap.
 func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	if !podstate.IsActive(pod) {
 		return Step{}
@@ -114,7 +117,8 @@ func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	return step
 }
 
-// passed reports whether containers of lower priority may start after a container, and if not, why.
+// passed reports whether containers of lower priority need not wait for a container any more; if they must wait, the
+// reason says why.
 func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	waiting := reason.Reason{

@@ -26,8 +26,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// cached returns the transforms of the cache by kind, for the objects read by several controllers and the objects of
-// the rows. Users may write objects of any size, so the cache keeps only the fields that are read.
+// cached returns the transforms of the cache, by kind: for the objects that several controllers read, and for the
+// objects that the rows list. Users may write objects of any size, so the cache keeps only the fields that are read.
 func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[client.Object]cache.ByObject {
 	pods := &podCache{}
 	for i := range loops {
@@ -70,7 +70,7 @@ func cachedOf(rows []kind.Row) (out [][]kind.Cached) {
 	return out
 }
 
-// counted returns the Kubernetes workloads whose numbers of Pods are read, and whose controllers are looked up.
+// counted returns the Kubernetes workload kinds whose numbers of Pods and controllers are read.
 func counted() []kind.Cached {
 	return []kind.Cached{
 		{Object: &appsv1.Deployment{}, Keep: keepWorkload},
@@ -80,7 +80,7 @@ func counted() []kind.Cached {
 	}
 }
 
-// keeper keeps the identity of an object, and each field that any kind reads.
+// keeper is a transform that keeps the identity of an object, and each field that any kind reads.
 type keeper struct {
 	fields []func(kept, found client.Object)
 }
@@ -113,7 +113,7 @@ func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHand
 		return nil, fmt.Errorf("metric of the caches: %w", err)
 	}
 	return func(ctx context.Context, r *toolscache.Reflector, err error) {
-		toolscache.DefaultWatchErrorHandler(ctx, r, err) // the default handler logs
+		toolscache.DefaultWatchErrorHandler(ctx, r, err) // the default handler logs the error
 		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			failures.WithLabelValues(r.TypeDescription()).Inc()
 		}
@@ -127,8 +127,8 @@ func newCacheMetric() *prometheus.CounterVec {
 	}, []string{"type"})
 }
 
-// controllerIs reports whether the controller of an object is of this project or of another. If the object has no
-// controller, both results are false.
+// controllerIs reports whether the controller of an object belongs to this project, and whether it belongs to another
+// project. If the object has no controller, both results are false.
 func controllerIs(object metav1.Object) (ours, another bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil {
@@ -139,9 +139,10 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 	return ours, !ours
 }
 
-// podCache keeps Pods of this project's controllers whole, and also other Pods for which a function of keep returns
-// true. Few Pods are kept for long because of keep: after the work on a Pod, the functions return false for the Pod's
-// next event. Of the remaining Pods podCache keeps only names, labels and claims, and the fields that a kind reads.
+// podCache is a transform that keeps Pods whole if a controller of this project controls the Pod, or if a function in
+// keep returns true for the Pod. Few Pods are kept whole for long because of keep: after the work on a Pod is done, the
+// functions return false at the Pod's next event. Of all other Pods, only names, labels and claims are kept, and the
+// fields that a kind reads.
 type podCache struct {
 	keep   []func(*corev1.Pod) bool
 	fields []func(kept, pod *corev1.Pod)
@@ -167,8 +168,8 @@ func (c *podCache) transform(obj any) (any, error) {
 	return out, nil
 }
 
-// keepWorkload keeps the number of Pods of a Kubernetes workload, but not templates and claims, which would need most
-// of the memory.
+// keepWorkload keeps the number of Pods that a Kubernetes workload wants, but not its templates and claims, which would
+// need most of the memory.
 func keepWorkload(kept, found client.Object) {
 	metaOf := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		from.Annotations, from.ManagedFields = nil, nil
@@ -187,7 +188,7 @@ func keepWorkload(kept, found client.Object) {
 		if kept, ok := kept.(*appsv1.DaemonSet); ok {
 			kept.ObjectMeta, kept.Status.DesiredNumberScheduled = metaOf(found.ObjectMeta), found.Status.DesiredNumberScheduled
 		}
-	case *appsv1.StatefulSet: // other kinds read some annotations
+	case *appsv1.StatefulSet: // some kinds read some annotations
 		if kept, ok := kept.(*appsv1.StatefulSet); ok {
 			kept.ObjectMeta = found.ObjectMeta
 			kept.ManagedFields = nil
@@ -197,8 +198,8 @@ func keepWorkload(kept, found client.Object) {
 	}
 }
 
-// strippedPod returns a Pod of another controller with only the fields that every kind needs. If a controller of this
-// project adopts the Pod, the change of the owner reference is an event with the whole Pod.
+// strippedPod returns a Pod of another project's controller with only the fields that every kind needs. If a controller
+// of this project adopts the Pod, the change of the owner reference is an event with the whole Pod.
 func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
@@ -227,7 +228,7 @@ func strippedNode(obj any) (any, error) {
 	return out, nil
 }
 
-// strippedNamespace keeps the fields of a Namespace that SidecarSets select by.
+// strippedNamespace keeps the fields of a Namespace by which SidecarSets select.
 func strippedNamespace(obj any) (any, error) {
 	namespace, ok := obj.(*corev1.Namespace)
 	if !ok {
@@ -238,9 +239,9 @@ func strippedNamespace(obj any) (any, error) {
 	return out, nil
 }
 
-// keepRevision drops the content of revisions of other controllers, mostly of StatefulSets and DaemonSets. Revisions
-// without a controller keep their content, because a workload of this project may adopt the revisions of a deleted
-// workload.
+// keepRevision drops the content of revisions that belong to other controllers, mostly those of StatefulSets and
+// DaemonSets. A revision without a controller keeps its content, because a workload of this project may adopt the
+// revisions of a deleted workload.
 func keepRevision(obj any) (any, error) {
 	revision, ok := obj.(*appsv1.ControllerRevision)
 	if !ok {

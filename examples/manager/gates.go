@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// isBuilt reports whether any kind or loop of this project, or the manager itself, reads a gate.
+// isBuilt reports whether the feature behind a gate exists in this project: in a kind, a loop or the manager itself.
 func isBuilt(gate apps.Gate) bool {
 	switch gate {
 	case apps.GateInPlaceUpdateEnvFromMetadata, apps.GateKruiseDaemon, apps.GateCloneSetShortHash,
@@ -28,11 +28,11 @@ func isBuilt(gate apps.Gate) bool {
 	}
 }
 
-// isMode reports whether a gate does not switch a feature on, but chooses who does some work. A user who enables all
-// features of a stage does not want to change modes.
+// isMode reports whether a gate does not turn a feature on, but chooses who does some work. A user who turns on all
+// features of a stage (alpha or beta) does not want to change modes.
 func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 
-// missing names the part of a gate's effect that this project does not have, or returns "".
+// missing names the part of a gate's feature that this project does not have; "" if nothing is missing.
 func missing(gate apps.Gate) string {
 	switch gate {
 	case apps.GateKruiseDaemon:
@@ -42,8 +42,8 @@ func missing(gate apps.Gate) string {
 	}
 }
 
-// GateGaps returns the missing parts of the gates that text switches on, by name or by stage. The format of text is
-// the format for [ParseGates].
+// GateGaps returns the missing parts of the features whose gates text turns on, by name or by stage. text has the
+// format that [ParseGates] reads.
 func GateGaps(text string) (map[apps.Gate]string, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -52,7 +52,7 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	gaps := map[apps.Gate]string{}
 	for gate, on := range apps.ResolveGates(set) {
 		if !on || !set[gate] {
-			continue // text does not name the gate
+			continue // text does not set the gate
 		}
 		if gap := missing(gate); gap != "" {
 			gaps[gate] = gap
@@ -64,10 +64,10 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	return gaps, nil
 }
 
-// ParseGates reads text such as "Name=true,OtherName=false". AllAlpha and AllBeta stand for all gates of a stage whose
-// features exist, but not for modes: EnableExternalCerts must be named. An entry with the gate's name takes precedence
-// over a stage, in any order. Unknown names and values are errors that list the known values. Switching on a gate
-// whose feature does not exist is an error, too.
+// ParseGates reads text such as "Name=true,OtherName=false". AllAlpha and AllBeta set all gates of a stage whose
+// features exist, but no modes: EnableExternalCerts must be named to be set. An entry with a gate's name takes
+// precedence over an entry with a stage, whatever the order. Unknown names and values are errors that list the known
+// values. Turning on a gate whose feature does not exist is also an error.
 func ParseGates(text string) (map[apps.Gate]bool, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func ParseGates(text string) (map[apps.Gate]bool, error) {
 	return apps.ResolveGates(set), nil
 }
 
-// readGates returns the gates set by text, by name or by stage.
+// readGates returns the gates that text sets, by name or by stage.
 func readGates(text string) (map[apps.Gate]bool, error) {
 	specs := apps.GateSpecs()
 	set, stages := map[apps.Gate]bool{}, map[apps.Stage]bool{}
@@ -107,7 +107,7 @@ func readGates(text string) (map[apps.Gate]bool, error) {
 	return set, nil
 }
 
-// addStages sets the gates of the stages, except gates that are already in set.
+// addStages sets the gates of the stages, except the gates that set contains already.
 func addStages(set map[apps.Gate]bool, stages map[apps.Stage]bool) {
 	for gate, spec := range apps.GateSpecs() {
 		on, all := stages[spec.Stage]

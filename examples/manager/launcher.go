@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// launcher sets up the controllers once the webhooks serve.
+// launcher sets up the controllers once the webhooks are proven to serve.
 type launcher struct {
 	mgr     ctrl.Manager
 	config  *rest.Config
@@ -29,22 +29,22 @@ type launcher struct {
 	version string
 	serving func(context.Context) error
 	served  *served
-	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // nil if there are no guards
+	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // asks the guards; nil if there are none
 
-	adding chan struct{} // holds a value while a controller is being added
-	ending func() error  // returns an error once the manager is about to stop
+	adding chan struct{} // contains a value while a controller is being set up
+	ending func() error  // returns an error if the manager is about to stop
 }
 
 // errEnded means that the manager is about to stop.
 var errEnded = errors.New("the manager ends")
 
-// mostAdding is how long a stopping manager waits for the running setup of a controller. The wait needs a limit,
-// because the API server may not answer.
+// mostAdding is how long a stopping manager waits for the setup of a controller to end. The wait needs a limit, because
+// the API server may not answer.
 const mostAdding = 5 * time.Second
 
-// untilLaunched returns a context for the manager. The context ends with ctx, but waits for the running setup of a
-// controller, for at most mostAdding. If controller-runtime were stopped during a setup, its manager could wait for
-// itself until the end of the grace period.
+// untilLaunched returns a context for the manager. The context ends after ctx: if a controller is being set up, the
+// context ends when the setup has ended, or after mostAdding. If controller-runtime were stopped during a setup, its
+// manager could wait for itself until the grace period has passed.
 func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.CancelFunc) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.adding, l.ending = make(chan struct{}, 1), ctx.Err
@@ -61,7 +61,7 @@ func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.
 	}
 }
 
-// add runs the setup of controllers, unless the manager is about to stop.
+// add calls setup, unless the manager is about to stop.
 func (l *launcher) add(setup func() error) error {
 	if l.ending() != nil {
 		return errEnded
@@ -70,15 +70,16 @@ func (l *launcher) add(setup func() error) error {
 	case l.adding <- struct{}{}:
 		defer func() { <-l.adding }()
 		return setup()
-	default: // the stopping manager holds the channel
+	default: // the manager is about to stop, and holds the channel
 		return errEnded
 	}
 }
 
-// NeedLeaderElection is false, so a waiting replica fills its caches and can replace a leader quickly.
+// NeedLeaderElection is false, so that a waiting replica fills its caches and can quickly replace the leader.
 func (*launcher) NeedLeaderElection() bool { return false }
 
-// Start returns once all controllers are set up. If the CRD of a kind is missing, Start waits for the CRD.
+// Start returns once all controllers are set up, or the manager stops. If the CRD of a kind is missing, Start waits for
+// the CRD.
 func (l *launcher) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, l.mgr.GetLogger())
 	if err := l.awaitWebhooks(ctx); err != nil {
@@ -114,7 +115,7 @@ func (l *launcher) kindsThatAreOn() (on []kind.Row) {
 	return on
 }
 
-// launchKinds sets up the controllers of the installed kinds, and returns the kinds that are not installed.
+// launchKinds sets up the controllers of the installed kinds, and returns the kinds that are not installed yet.
 func (l *launcher) launchKinds(ctx context.Context, wanted []kind.Row) (late []kind.Row, err error) {
 	for _, k := range wanted {
 		if installed, _, _ := l.served.has(k.Kind); !installed {
@@ -145,10 +146,10 @@ func (l *launcher) launchKind(ctx context.Context, k kind.Row) error {
 // lookAgain is the interval at which the API server is asked about a kind whose CRD cannot be read.
 const lookAgain = 10 * time.Second
 
-// awaitChange waits until one of the late kinds may have been installed. awaitChange returns false if ctx ended.
+// awaitChange waits until one of the missing kinds may have been installed. The result is false if ctx has ended.
 func (l *launcher) awaitChange(ctx context.Context, late []kind.Row) bool {
 	var look <-chan time.Time
-	_, _, changed := l.served.has(late[0].Kind) // reports changes after this line, so no change is missed
+	_, _, changed := l.served.has(late[0].Kind) // reports all changes after this line
 	for _, k := range late {
 		has, sure, _ := l.served.has(k.Kind)
 		if has {
@@ -201,7 +202,7 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 	})
 }
 
-// controller returns the options of a kind's controller.
+// controller returns the options for a kind's controller.
 func (o *Options) controller(k kind.Row, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
 	var err error
@@ -211,7 +212,7 @@ func (o *Options) controller(k kind.Row, serverVersion string) (kruise.Options, 
 	return out, nil
 }
 
-// shared returns the options common to the controllers of kinds and to [Options.Loops].
+// shared returns the options that the controllers of kinds and [Options.Loops] have in common.
 func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	return kruise.Options{
 		Gates: o.Gates, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: workers,
@@ -223,7 +224,7 @@ func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	}
 }
 
-// ownNamespace is the manager's namespace, or "" if unknown.
+// ownNamespace returns the manager's namespace, or "" if the namespace is unknown.
 func (o *Options) ownNamespace() string {
 	switch {
 	case o.Webhooks != nil:
@@ -234,9 +235,9 @@ func (o *Options) ownNamespace() string {
 	return ""
 }
 
-// isInstalled asks the API server whether a kind exists. The mapper's first answer comes from the API server's list of
-// all groups. While an API server starts, the list may lack some groups, and the mapper would not ask again. So
-// isInstalled asks for a missing kind a second time, and the second question is about this kind alone.
+// isInstalled reports whether the API server serves a kind. The mapper answers the first question from the API server's
+// list of all groups. While an API server starts, the list may lack some groups, and the mapper would not ask again. So
+// isInstalled asks about a missing kind a second time, and then the API server is asked about this kind alone.
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

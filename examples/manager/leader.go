@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// newLock returns the Lease for leader election. The holder's name distinguishes this manager's replicas from another
-// manager's replicas.
+// newLock returns the lock for leader election, which is stored in a Lease. The holder's name in the Lease
+// distinguishes this manager's replicas from the replicas of OpenKruise's manager.
 func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, error) {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, e.Namespace, e.ID,
 		resourcelock.ResourceLockConfig{Identity: identity(string(uuid.NewUUID()))},
@@ -36,9 +36,9 @@ func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, er
 	return lock, nil
 }
 
-// afterServing returns a lock on which no replica can become the leader until the replica's webhooks have been proven
-// to serve once. A leader without webhooks could do nothing, and another replica may have webhooks. The lock calls
-// serving again after each pause until serving succeeds. For a nil lock afterServing returns nil.
+// afterServing returns a lock that a replica can acquire only after the replica's webhooks have been proven to serve. A
+// leader without webhooks could do nothing, while another replica may have webhooks. The lock calls serving again and
+// again, with a pause between the calls, until serving returns no error. For a nil lock afterServing returns nil.
 func afterServing(lock resourcelock.Interface, serving func(context.Context) error, pause time.Duration) resourcelock.Interface {
 	if lock == nil {
 		return nil
@@ -46,8 +46,8 @@ func afterServing(lock resourcelock.Interface, serving func(context.Context) err
 	return &servingLock{Interface: lock, serving: serving, pause: pause}
 }
 
-// servingLock waits before writes, but not before reads, so a waiting replica knows the current leader. After the
-// wait, the record read before may be stale. The API server then refuses to overwrite the newer record.
+// servingLock delays writes of the Lease, but no reads, so that a waiting replica knows the current leader. After the
+// delay, the record that was read before may be stale; the API server then refuses to overwrite the newer record.
 type servingLock struct {
 	resourcelock.Interface
 
@@ -56,7 +56,7 @@ type servingLock struct {
 	served  atomic.Bool
 }
 
-// Create creates the Lease once the webhooks serve.
+// Create creates the Lease once the webhooks are proven to serve.
 func (l *servingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.await(ctx); err != nil {
 		return err
@@ -64,7 +64,8 @@ func (l *servingLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	return l.Interface.Create(ctx, record)
 }
 
-// Update waits until the webhooks serve before the first write of the Lease. Renewals and the release do not wait.
+// Update delays the first write of the Lease until the webhooks are proven to serve. Renewals and the release of the
+// Lease are not delayed.
 func (l *servingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.await(ctx); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (l *servingLock) await(ctx context.Context) error {
 	return nil
 }
 
-// reportLeadership registers the gauge of leadership with OpenKruise's name, and sets the gauge to 1 on the leader.
+// reportLeadership registers OpenKruise's metric of leadership, a gauge with the value 1 on the leader.
 func reportLeadership(mgr ctrl.Manager, registry prometheus.Registerer) error {
 	leads := newLeaderMetric()
 	if err := registry.Register(leads); err != nil {
@@ -101,16 +102,16 @@ func newLeaderMetric() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "kruise_manager_is_leader", Help: "1 on the replica that runs the controllers, else 0."})
 }
 
-// awaitOthers returns once no manager of another project holds the Lease. If both managers ran, the manager with
-// webhooks by URL would rewrite the webhook configurations of the manager that serves through the Service, and the
-// latter manager would rewrite them back.
+// awaitOthers returns once no manager of another project holds the Lease. If both managers ran, each would overwrite
+// the webhook configurations of the other: one with webhooks called by URL, and one with webhooks called through the
+// Service.
 func awaitOthers(ctx context.Context, c client.Client, e *LeaderElection, clk clock.PassiveClock) error {
 	if e == nil {
 		return nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	var renewed time.Time // the renewTime in the Lease
-	var since time.Time   // when this process first read renewed: clocks of machines differ
+	var since time.Time   // when this process first read renewed, because clocks of machines differ
 	said := false
 	return wait.PollUntilContextCancel(ctx, orDefault(e.RetryPeriod, 2*time.Second), true, func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}

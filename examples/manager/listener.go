@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// boundedListener keeps at most a fixed number of connections open. When a connection exceeds the limit, the listener
-// closes the oldest idle connection of the address with the most idle connections. If every connection has a running
-// request, the listener chooses among all connections. So a client can open any number of connections without keeping
-// other clients out.
+// boundedListener limits the number of open connections. If a new connection exceeds the limit, the listener closes the
+// oldest idle connection of the address with the most idle connections. If a request is running on every connection,
+// the listener chooses among all connections. So a client that opens many connections does not keep other clients from
+// connecting.
 type boundedListener struct {
 	net.Listener
 
@@ -19,7 +19,7 @@ type boundedListener struct {
 
 	mu     sync.Mutex
 	total  int
-	open   map[string][]*boundedConn // by client address, the oldest first
+	open   map[string][]*boundedConn // by client address, the oldest connection first
 	closed func(address string)      // called for each connection closed because of the limit
 }
 
@@ -27,14 +27,14 @@ func newBoundedListener(inner net.Listener, most int, closed func(address string
 	return &boundedListener{Listener: inner, most: most, open: map[string][]*boundedConn{}, closed: closed}
 }
 
-// boundedConn is a connection that counts against the limit until the connection is closed.
+// boundedConn is a connection that counts against the limit until it is closed.
 type boundedConn struct {
 	net.Conn
 
 	listener *boundedListener
 	address  string
 	once     sync.Once
-	busy     bool // has a running request; under the listener's lock
+	busy     bool // a request is running; guarded by the listener's lock
 }
 
 // Accept waits for the next connection.
@@ -45,13 +45,13 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 	conn := &boundedConn{Conn: inner, listener: l, address: hostOf(inner.RemoteAddr().String())}
 	if oldest := l.add(conn); oldest != nil {
-		_ = oldest.Close() // the connection is gone even if Close fails
+		_ = oldest.Close() // the connection does not count any more, even if Close fails
 		l.closed(oldest.address)
 	}
 	return conn, nil
 }
 
-// add counts conn, and returns the connection to close in return, or nil.
+// add counts conn. If the limit is exceeded, the result is the connection to close, otherwise nil.
 func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	return victim
 }
 
-// state is the hook for http.Server.ConnState.
+// state records whether a request is running on a connection; it is the hook for http.Server.ConnState.
 func (l *boundedListener) state(conn net.Conn, state http.ConnState) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()

@@ -27,11 +27,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is
-// filled, because a cache reads objects stored in an older version through the conversion webhooks. The controllers
-// start on the leading replica, after the webhooks are proven to serve. No replica becomes the leader before this
-// proof. Run returns an error when the API server cannot be reached, an address is in use, or a controller cannot be
-// set up. Run returns nil when ctx ended, even during the start. The logger comes from ctx.
+// Run runs the webhooks and the controllers until ctx ends. The webhooks serve on every replica, and before any cache
+// is filled, because a cache reads objects in an older version through the conversion webhooks. The controllers start
+// on the leader, after its webhooks are proven to serve. No replica becomes the leader before its webhooks are proven
+// to serve. Run returns an error when the API server cannot be reached, an address is in use, or a controller cannot be
+// set up. Run returns nil if ctx has ended, even while Run is still starting. Run takes the logger from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	err := run(ctx, config, options)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -121,8 +121,8 @@ func complete(config *rest.Config, options Options) (*rest.Config, Options) {
 	return config, options
 }
 
-// start runs a manager until ctx ends, and closes ended when the manager is to stop. If ctx was cancelled with a
-// cause, such as the error of a failed server, start returns the cause.
+// start runs a manager until ctx ends, and closes the channel ended as soon as the manager must stop. If ctx was
+// cancelled with a cause, such as the error of a failed server, start returns the cause.
 func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<- struct{}) error {
 	running, end := launch.untilLaunched(ctx)
 	defer end()
@@ -135,8 +135,8 @@ func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<-
 	return err
 }
 
-// addChecks adds the checks of /healthz and /readyz. Of the checks of /readyz, only webhook-ready takes a replica out
-// of service. The remaining checks inform operators.
+// addChecks adds the checks behind /healthz and /readyz. Of the checks behind /readyz, only webhook-ready makes a
+// replica unready. The remaining checks inform operators.
 func addChecks(mgr ctrl.Manager, hooks *webhooks, served *served) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
@@ -155,7 +155,7 @@ func orGates(gates map[apps.Gate]bool) map[apps.Gate]bool {
 
 func always(context.Context) error { return nil }
 
-// prepare creates the namespaces of the Secret and the Lease, if missing.
+// prepare creates the namespaces of the Secret and of the Lease, if a namespace is missing.
 func prepare(ctx context.Context, c client.Client, options Options) error {
 	var names []string
 	if options.Webhooks != nil {
@@ -197,7 +197,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 		Controller: ctrlconfig.Controller{
 			// Programs that embed the manager may run several managers in a process, one after the other.
 			SkipNameValidation: ptr.To(true),
-			// controller-runtime's priority queue can hang if the queue is stopped while handing out an item.
+			// controller-runtime's priority queue can hang if it is stopped while it hands out an item.
 			UsePriorityQueue: ptr.To(false),
 			CacheSyncTimeout: options.CacheSyncTimeout,
 		},
@@ -206,8 +206,8 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 		out.Cache.SyncPeriod = &options.SyncPeriod
 	}
 	if options.Namespace != "" {
-		// The cache's option for namespaces would make a store per namespace, but expectations about own writes need a
-		// single store per type.
+		// With the cache's own option for namespaces there would be a store per namespace, but the tracking of own
+		// writes needs a single store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
 		if err := everywhere(scheme, byObject); err != nil {
 			return out, err
@@ -227,7 +227,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	return out, nil
 }
 
-// everywhere exempts cluster-scoped kinds from the restriction to a namespace.
+// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace.
 func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
 	for _, k := range kinds.All() {
 		if !k.ClusterScoped {

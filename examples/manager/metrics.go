@@ -42,7 +42,7 @@ func newCertificateMetrics(registry prometheus.Registerer) (*certificateMetrics,
 	return m, nil
 }
 
-// Serving sets the expiry times of the certificates.
+// Serving records the expiry times of the certificates.
 func (m *certificateMetrics) Serving(material *webhookcert.Material) {
 	m.expiry.Reset()
 	for _, fact := range material.Facts {
@@ -55,7 +55,7 @@ func (m *certificateMetrics) Wrote(object reason.Object, why reason.Reason) {
 	m.writes.WithLabelValues(object.Kind, string(why.Code)).Inc()
 }
 
-// Injected records whether an object lacks the CA bundle.
+// Injected records whether a webhook configuration or CRD lacks the CA bundle.
 func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason) {
 	value := 0.0
 	if lacks.Code != "" {
@@ -64,7 +64,7 @@ func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason)
 	m.lacking.WithLabelValues(object.Kind, object.Name).Set(value)
 }
 
-// Waiting does nothing: the rotator logs each wait.
+// Waiting does nothing, because the rotator logs each wait.
 func (m *certificateMetrics) Waiting(reason.Object, reason.Reason) {}
 
 // Failed counts a failure of the rotator.

@@ -22,75 +22,78 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// Options of the manager. The zero value runs the controllers of all installed CRDs, without leader election, without
-// webhooks and without opening a port.
+// Options are the options of the manager. With the zero value, the controllers of all installed CRDs run, without
+// leader election, without webhooks, and without an open port.
 type Options struct {
-	// Gates are the feature gates; nil stands for the defaults.
+	// Gates are the feature gates; nil means the defaults.
 	Gates map[apps.Gate]bool
-	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served;
-	// empty serves none.
+	// MetricsAddress, HealthAddress and PprofAddress are the addresses at which metrics, /healthz and /readyz, and
+	// profiles are served; empty means that nothing is served.
 	MetricsAddress, HealthAddress, PprofAddress string
-	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start. A caller needs a token known to the
-	// API server and the right to get /metrics. The manager's account needs the right to create tokenreviews and
-	// subjectaccessreviews.
+	// MetricsSecure makes the manager serve metrics by HTTPS, with a certificate that is made at the start. A caller
+	// then needs a token that the API server accepts, and permission to get /metrics. The manager's account needs
+	// permission to create tokenreviews and subjectaccessreviews.
 	MetricsSecure bool
-	// LeaderElection lets one of several replicas run the controllers at a time. If nil, the controllers run at once.
+	// LeaderElection makes only one of several replicas run the controllers at a time. If LeaderElection is nil, the
+	// controllers run at once.
 	LeaderElection *LeaderElection
-	// Webhooks serves admission and conversion; nil serves none.
+	// Webhooks configures the serving of admission and conversion; nil means that neither is served.
 	Webhooks *Webhooks
-	// Namespace restricts the controllers to a namespace; empty stands for all.
+	// Namespace restricts the controllers to a namespace; empty means all namespaces.
 	Namespace string
-	// SyncPeriod is how often every object is reconciled again although nothing has changed; 0 means never.
+	// SyncPeriod is how often every object is reconciled again even if nothing has changed; 0 means never.
 	SyncPeriod time.Duration
-	// CacheSyncTimeout is how long a controller waits for its caches; 0 means 2 minutes.
+	// CacheSyncTimeout is how long a controller waits for its caches to be filled; 0 means 2 minutes.
 	CacheSyncTimeout time.Duration
-	// QPS and Burst limit the requests of each client in a second. 0 sets no limit: the API server's priority and
+	// QPS and Burst limit the requests per second of each client. 0 means no limit: the API server's priority and
 	// fairness then divides the capacity among clients.
 	QPS   float32
 	Burst int
-	// RateLimit is how fast failing objects are tried again.
+	// RateLimit limits how fast failing objects are tried again.
 	RateLimit RateLimit
-	// ExpectationTimeout is how long the cache may lack the controller's own writes before the delay is reported; 0
+	// ExpectationTimeout is how long the cache may not show the controller's own writes before the delay is reported; 0
 	// means 5 minutes.
 	ExpectationTimeout time.Duration
-	// Kinds are the kinds to run and serve, with the values of their flags; nil stands for [kinds.All].
+	// Kinds are the kinds to run and serve, with the values of their flags; nil means [kinds.All].
 	Kinds []kind.Row
-	// Loops are the loops to run for Pods of any owner, besides the controllers of Kinds; nil stands for [kinds.Loops].
+	// Loops are the reconcile loops for Pods of any owner, which run besides the controllers of Kinds; nil means
+	// [kinds.Loops].
 	Loops []kinds.Loop
-	// ProtectionLog is the directory of protection.log, with a line for each request refused by deletion protection or a
-	// PodUnavailableBudget. The manager makes a missing directory. Empty stands for no log.
+	// ProtectionLog is the directory of the file protection.log. The file gets a line for each request that deletion
+	// protection or a PodUnavailableBudget has refused. The manager creates the directory if it is missing. Empty means
+	// that there is no log file.
 	ProtectionLog string
-	// Version is part of the user agent.
+	// Version is the manager's version, which is part of the user agent.
 	Version string
-	// Registry takes the controllers' metrics; nil stands for controller-runtime's.
+	// Registry is where the controllers' metrics are registered; nil means controller-runtime's registry.
 	Registry prometheus.Registerer
 }
 
-// LeaderElection says which replica may run the controllers. The names match OpenKruise, so this manager and
-// OpenKruise's manager never lead at the same time.
+// LeaderElection says which replica may run the controllers. The default names are those of OpenKruise, so this manager
+// and OpenKruise's manager never lead at the same time.
 type LeaderElection struct {
 	// Namespace and ID name the Lease.
 	Namespace, ID string
 	// LeaseDuration is how long replicas wait after the leader's last renewal, RenewDeadline how long a leader tries to
-	// renew, and RetryPeriod the pause between tries; 15, 10 and 2 seconds if zero.
+	// renew, and RetryPeriod the pause between tries; zero means 15, 10 and 2 seconds.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// ShutdownTimeout is the time limit for running work after the manager receives the signal to stop. The grace period
-// of the manager's Pod must cover a pause, then ShutdownTimeout, then the release of the Lease.
+// ShutdownTimeout is how long running work may continue after the manager has received the signal to stop. The grace
+// period of the manager's Pod must be long enough for a pause, then ShutdownTimeout, then the release of the Lease.
 const ShutdownTimeout = 30 * time.Second
 
-// RateLimit limits the controllers' queues. An object waits for the longer of two delays: an exponential backoff per
-// object, and a token bucket per namespace.
+// RateLimit limits how fast the controllers' queues hand out failing objects. An object waits for the longer of two
+// delays: an exponential back-off per object, and a token bucket per namespace.
 type RateLimit struct {
-	// BaseDelay and MaxDelay are the shortest and longest backoff; 5 milliseconds and 1000 seconds if zero.
+	// BaseDelay and MaxDelay are the shortest and longest back-off; zero means 5 milliseconds and 1000 seconds.
 	BaseDelay, MaxDelay time.Duration
-	// QPS and BucketSize are the rate and the size of the bucket; 10 and 100 if zero.
+	// QPS and BucketSize are the rate and the size of the token bucket; zero means 10 and 100.
 	QPS        float64
 	BucketSize int
 }
 
-// metricsServer returns the options of the server of metrics.
+// metricsServer returns the options of the server for metrics.
 func (o Options) metricsServer() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
 	if o.MetricsSecure {
@@ -101,7 +104,7 @@ func (o Options) metricsServer() metricsserver.Options {
 	return out
 }
 
-// limiter returns the rate limiter for a controller's queue.
+// limiter returns the rate limiter of a controller's queue.
 func (r RateLimit) limiter() fairqueue.Limiter { return fairqueue.PerNamespace(r.ofNamespace) }
 
 func (r RateLimit) ofNamespace() fairqueue.Limiter {
@@ -117,24 +120,25 @@ func (r RateLimit) ofNamespace() fairqueue.Limiter {
 type Webhooks struct {
 	// Namespace is the namespace of the Secret and the Service.
 	Namespace, SecretName, ServiceName string
-	// Host, if set, is the host under which the API server calls the webhooks in place of the Service, at Port. Host is
-	// a lower-case DNS name or an IP address.
+	// Host, if set, is the host at which the API server calls the webhooks, at Port. Then the Service is not used. Host
+	// is a lower-case DNS name or an IP address.
 	Host string
-	// Port is also the port to listen on, unless ListenPort is set: Host may be a proxy in front of several replicas.
+	// Port is also the port on which the webhooks listen, unless ListenPort is set: Host may be a proxy in front of
+	// several replicas.
 	Port, ListenPort int
-	// CertDir, if set, is a directory in which the certificates are written as files.
+	// CertDir, if set, is a directory into which the certificates are written as files.
 	CertDir string
-	// RenewBefore is how long before the expiry the serving certificate is renewed; 0 means 180 days.
+	// RenewBefore is how long before its expiry the serving certificate is renewed; 0 means 180 days.
 	RenewBefore time.Duration
 	// Overlap is the time between two steps of a rotation of the CA; 0 means 10 minutes. Each API server and each
 	// replica must learn of a step within this time.
 	Overlap time.Duration
-	// InitializeTimeout is the time after which an error is logged if the webhooks do not serve yet; 0 means a minute.
-	// OpenKruise's manager ends in this case. This manager does not, because ending would not help.
+	// InitializeTimeout is how long the webhooks may take to serve before an error is logged; 0 means a minute.
+	// OpenKruise's manager then exits; this manager does not, because exiting would not help.
 	InitializeTimeout time.Duration
 }
 
-// WebhooksFromEnv reads the environment variables of OpenKruise. An error names the variable, the value and the
+// WebhooksFromEnv reads the environment variables that OpenKruise reads. An error names the variable, the value and the
 // allowed values.
 func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	or := func(name, value string) string {
@@ -166,7 +170,7 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	return w, nil
 }
 
-// validate returns an error for the first invalid name from the environment.
+// validate returns an error for the first name that is invalid.
 func (w Webhooks) validate() error {
 	for _, name := range []struct {
 		variable, value string
@@ -192,7 +196,7 @@ func (w Webhooks) validate() error {
 	return nil
 }
 
-// parseAge reads a number of days, months of 30 days or years of 365: "180d", "6m", "1y".
+// parseAge reads a number of days, of months with 30 days, or of years with 365 days: "180d", "6m", "1y".
 func parseAge(s string) (time.Duration, error) {
 	const day, longest = 24 * time.Hour, 100 * 365
 	units := map[string]int{"d": 1, "m": 30, "y": 365}
@@ -216,8 +220,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// identity returns the name of this process for a Lease. The prefix distinguishes this manager's replicas from the
-// managers of other projects.
+// identity returns the name by which a Lease knows this process. The prefix distinguishes this manager's replicas from
+// the managers of other projects.
 func identity(id string) string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -19,14 +19,16 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podWebhook holds the handlers of the webhooks for Pods. There are no handlers until the manager's caches are set up.
+// podWebhook contains the handlers of the webhooks for Pods. There are no handlers until the manager's caches have been
+// set up.
 type podWebhook struct {
 	handler atomic.Pointer[podwebhook.Handler]
 	guard   atomic.Pointer[admission.Handler]
 	comes   atomic.Pointer[admission.Handler]
 }
 
-// endpoint returns the endpoint of the webhooks. Each request goes to the current handlers.
+// endpoint returns the admission endpoint of the webhooks for Pods. Each request is passed to the handlers that are set
+// at the time.
 func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	return kruiseadmission.Pods(func() admission.Handler {
 		if handler := p.handler.Load(); handler != nil {
@@ -46,13 +48,13 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	})
 }
 
-// receive has the webhook call the handlers before a new Pod is stored.
+// receive sets the handlers that are called before a new Pod is stored.
 func (p *podWebhook) receive(asked []admission.Handler) {
 	all := inTurn(asked)
 	p.comes.Store(&all)
 }
 
-// inTurn returns a handler that calls handlers one after the other and stops at the first refusal.
+// inTurn returns a handler that calls the given handlers one after the other, up to the first refusal.
 func inTurn(handlers []admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		for _, handler := range handlers {
@@ -64,8 +66,8 @@ func inTurn(handlers []admission.Handler) admission.Handler {
 	})
 }
 
-// protect has the webhook ask the guards before a Pod is taken out of service. If all guards agree, the webhook also
-// calls the handlers in told, whose answers do not matter.
+// protect sets the guards that are asked before a Pod is taken out of service. If all guards agree, the handlers in
+// told are called as well; their answers are ignored.
 func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, options kruiseadmission.Options) {
 	var handlers []admission.Handler
 	for _, g := range guards {
@@ -84,7 +86,7 @@ func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, opti
 	p.guard.Store(&all)
 }
 
-// serve starts the webhook for Pods if its gate is on.
+// serve sets up the webhooks for Pods if their feature gate is on.
 func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Options, reviews kruiseadmission.Options, served *served, guards []kind.Guard) error {
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
@@ -102,10 +104,10 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return p.start(ctx, mgr, options, served, guards)
 }
 
-// podHandler makes a kind's handler in a webhook for Pods.
+// podHandler makes the handler of a kind for a webhook for Pods.
 type podHandler func(context.Context, ctrl.Manager, kind.PodInputs) (admission.Handler, error)
 
-// handlersOf makes the handlers of the kinds that are on, in the order of the rows.
+// handlersOf makes the handlers of the kinds whose feature gates are on, in the order of the rows.
 func handlersOf(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, of func(*kind.Row) podHandler) (handlers []admission.Handler, err error) {
 	for i := range options.Kinds {
 		row := &options.Kinds[i]
@@ -122,8 +124,8 @@ func handlersOf(ctx context.Context, mgr ctrl.Manager, options *Options, served 
 	return handlers, nil
 }
 
-// start collects the steps that change a new Pod. Their order matters: steps that read the containers come after steps
-// that add containers.
+// start collects the steps of the webhook that changes new Pods. The order of the steps matters: a step that reads the
+// containers comes after the steps that add containers.
 func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, guards []kind.Guard) error {
 	steps := []podwebhook.Mutator{kruiseadmission.ReadinessGate(options.Gates)}
 	for i := range options.Kinds {
@@ -154,8 +156,9 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return nil
 }
 
-// podInputs returns the inputs for the parts of a kind in the webhook for Pods. The revisions of cluster-scoped kinds
-// are in the namespace of the cache, and the configuration is in the manager's namespace.
+// podInputs returns the inputs for the parts of a kind that run in the webhooks for Pods. The revisions of
+// cluster-scoped kinds are in the namespace to which the cache is restricted, otherwise in the manager's namespace; the
+// configuration is always in the manager's namespace.
 func podInputs(options *Options, row *kind.Row, served *served) kind.PodInputs {
 	return kind.PodInputs{
 		Gates: options.Gates, Namespace: options.ownNamespace(), Revisions: cmp.Or(options.Namespace, options.ownNamespace()),
@@ -163,7 +166,7 @@ func podInputs(options *Options, row *kind.Row, served *served) kind.PodInputs {
 	}
 }
 
-// guardsOf returns the guards of the kinds whose gates are on.
+// guardsOf returns the guards of the kinds whose feature gates are on.
 func guardsOf(ctx context.Context, mgr ctrl.Manager, options *Options, served *served) (guards []kind.Guard, err error) {
 	for i := range options.Kinds {
 		row := &options.Kinds[i]
@@ -195,13 +198,13 @@ func permitOf(guards []kind.Guard) func(context.Context, *corev1.Pod, disruption
 }
 
 // launchOrder returns the step that makes containers wait for each other. The containers wait for a ConfigMap named
-// after the Pod, so the step gives a name to a Pod with only a generateName.
+// after the Pod, so the step gives a name to a Pod that has only a generateName.
 func launchOrder() (podwebhook.Mutator, error) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
 		return podwebhook.Mutator{}, err
 	}
-	const suffix, longest = 5, 63 // the lengths with which the API server expands generateName
+	const suffix, longest = 5, 63 // lengths with which the API server makes a name from generateName
 	return podwebhook.Mutator{Name: "launch order", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		prefix := pod.GenerateName
 		_, err := order.Inject(pod, prefix[:min(len(prefix), longest-suffix)]+utilrand.String(suffix))

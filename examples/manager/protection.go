@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// refusals reports requests that were refused to protect an object, in metrics and in a log file for external readers.
+// refusals reports requests that were refused to protect an object, as metrics and in a log file for other programs.
 // refusals is safe for concurrent use.
 type refusals struct {
 	log                                  logr.Logger
@@ -25,23 +25,24 @@ type refusals struct {
 
 	mu     sync.Mutex
 	series map[[2]string]bool
-	shares map[string]int // the number of series, by namespace
-	file   *os.File       // nil if no file is written
+	shares map[string]int // number of series, by namespace
+	file   *os.File       // nil if no log file is written
 	size   int64
 }
 
 const (
 	protectionLog = "protection.log"
-	// maxProtectionLog is the size in bytes at which the log file is renamed to protection.log.1. There must be a
-	// limit, because every user who may try to delete can fill the file.
+	// maxProtectionLog is the size in bytes at which the log file is renamed to protection.log.1. The size must be
+	// limited, because every user who may try to delete an object can fill the file.
 	maxProtectionLog = 16 << 20
-	// maxRefusalSeries bounds the series of the metrics. Further refusals count under the label value others.
+	// maxRefusalSeries is the largest number of series of the metrics. Further refusals are counted under the label
+	// value others.
 	maxRefusalSeries = 1000
-	// maxNamespaceSeries is how many series a single namespace may take.
+	// maxNamespaceSeries is the largest number of series for a single namespace.
 	maxNamespaceSeries = maxRefusalSeries / 10
 	others             = "others"
-	// maxRefusalText is the length to which the name of an object or a user is cut in a report. Names of real objects
-	// are shorter.
+	// maxRefusalText is the length to which the name of an object or user is shortened in a report. Names of existing
+	// objects are shorter.
 	maxRefusalText = 400
 )
 
@@ -68,8 +69,9 @@ func newRefusals(registry prometheus.Registerer, log logr.Logger) (*refusals, er
 	return r, nil
 }
 
-// openFor opens the log file, if the options name a directory and any protection is on. If the file cannot be written
-// although only PodUnavailableBudgets are on, as by default, openFor logs a message once, and no file is used.
+// openFor opens the log file if the options name a directory and a kind of protection is on. By default only
+// PodUnavailableBudgets are on. If the file cannot be written in this case, openFor logs a message once, and no file is
+// used.
 func (r *refusals) openFor(options Options) error {
 	deletions := options.Gates[apps.GateResourcesDeletionProtection]
 	if options.ProtectionLog == "" || !deletions && !slices.ContainsFunc(options.Kinds, func(r kind.Row) bool { return r.Guard != nil && r.IsOn(options.Gates) }) {
@@ -83,7 +85,7 @@ func (r *refusals) openFor(options Options) error {
 	return err
 }
 
-// openIn opens the log file in a directory, and creates the directory if necessary.
+// openIn opens the log file in a directory, and creates the directory if it is missing.
 func (r *refusals) openIn(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // others read it
 		return fmt.Errorf("log of refused requests: %w", err)
@@ -92,7 +94,7 @@ func (r *refusals) openIn(directory string) error {
 }
 
 func (r *refusals) open(path string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others read it
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others read the file
 	if err != nil {
 		return fmt.Errorf("log of refused requests: %w", err)
 	}
@@ -108,7 +110,7 @@ func (r *refusals) open(path string) error {
 // Refused reports a refused request.
 func (r *refusals) Refused(refusal admission.Refusal) {
 	for _, text := range []*string{&refusal.Kind, &refusal.Namespace, &refusal.Name, &refusal.User} {
-		*text = reason.Shorten(*text, maxRefusalText) // any user can write a long owner reference on a Pod
+		*text = reason.Shorten(*text, maxRefusalText) // any user can write a long owner reference into a Pod
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +145,7 @@ func (r *refusals) count(refusal admission.Refusal) {
 	vec.WithLabelValues(about, refusal.User).Inc()
 }
 
-// line is a line of the log file, with the fields of OpenKruise's log.
+// line is a line of the log file; the fields are those of OpenKruise's log.
 type line struct {
 	Event, Kind, Namespace, Name, UserAgent string
 }
@@ -163,7 +165,8 @@ func (r *refusals) write(refusal admission.Refusal) error {
 	return err
 }
 
-// rotate renames the file to protection.log.1, replacing an older protection.log.1, and opens an empty file.
+// rotate renames the log file to protection.log.1, which replaces an older file of this name, and opens an empty log
+// file.
 func (r *refusals) rotate() error {
 	path := r.file.Name()
 	if err := os.Rename(path, path+".1"); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// AddToScheme registers every type used by the controllers.
+// AddToScheme registers every type that the controllers use.
 func AddToScheme(scheme *runtime.Scheme) error {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return err
@@ -21,7 +21,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return kinds.AddToScheme(scheme)
 }
 
-// NewClient returns a client without a cache for every type used by the controllers, for commands and tests.
+// NewClient returns a client without a cache for every type that the controllers use, for commands and tests.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
@@ -34,8 +34,8 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// namedClient returns a client that writes under a user agent with the controller's name and reads from the manager's
-// cache.
+// namedClient returns a client that writes with a user agent made from the controller's name, and reads from the
+// manager's cache.
 func namedClient(config *rest.Config, mgr ctrl.Manager, version, controller string) (client.Client, error) {
 	own := rest.CopyConfig(config)
 	own.UserAgent = userAgent(version, controller)

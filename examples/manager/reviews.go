@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// reviewMetrics counts reviews that were not answered as intended.
+// reviewMetrics counts reviews that the webhooks could not answer as intended.
 type reviewMetrics struct {
 	templates prometheus.Counter
 	paths     *prometheus.CounterVec
@@ -41,14 +41,14 @@ func newReviewMetrics(registry prometheus.Registerer) (*reviewMetrics, error) {
 		}
 	}
 	for _, status := range []int{http.StatusRequestTimeout, http.StatusLengthRequired, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable} {
-		m.statuses.WithLabelValues(strconv.Itoa(status)) // an alert needs the series from the start
+		m.statuses.WithLabelValues(strconv.Itoa(status)) // an alert needs the series from the start of the process
 	}
 	return m, nil
 }
 
 func (m *reviewMetrics) templateUnchecked(error) { m.templates.Inc() }
 
-// unknownPath counts a path. The caller bounds the number of paths.
+// unknownPath counts a review at a path without a handler. The caller limits the number of paths.
 func (m *reviewMetrics) unknownPath(path string) { m.paths.WithLabelValues(path).Inc() }
 
 func (m *reviewMetrics) cutOff(status int) { m.statuses.WithLabelValues(strconv.Itoa(status)).Inc() }

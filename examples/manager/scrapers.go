@@ -21,29 +21,29 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// scrapers decides who may read metrics: scrapers asks the API server with a TokenReview and a SubjectAccessReview.
-// controller-runtime has such a filter, too, but the packages of the filter make every manager half as large again and
-// cost 14 MiB of memory, even in a manager whose metrics are not secured.
+// scrapers decides who may read metrics, by asking the API server with a TokenReview and a SubjectAccessReview.
+// controller-runtime has such a filter too. But its packages make every manager half as large again and cost 14 MiB of
+// memory, even if the metrics are not secured.
 type scrapers struct {
 	tokens authenticationclient.TokenReviewsGetter
 	access authorizationclient.SubjectAccessReviewsGetter
-	// allowed holds the digests of allowed tokens.
+	// allowed contains the digests of the tokens that may read metrics.
 	allowed *cache.LRUExpireCache
-	// reviews holds a rate limiter for each address, because every caller without a known token causes requests.
+	// reviews contains a rate limiter for each address, because every caller with an unknown token causes requests.
 	reviews *cache.LRUExpireCache
 }
 
 const (
-	// rememberAllowed is how long a token may still read metrics after the token has been revoked.
+	// rememberAllowed is how long a token may still read metrics after it was revoked.
 	rememberAllowed = time.Minute
 	reviewTimeout   = 10 * time.Second
-	// reviewsPerSecond and reviewsAtOnce limit the reviews for an address. rememberAddress is how long the limiter of
-	// an address is kept.
+	// reviewsPerSecond and reviewsAtOnce limit the reviews caused by an address. rememberAddress is how long the
+	// limiter of an address is kept.
 	reviewsPerSecond, reviewsAtOnce = 1, 20
 	rememberAddress                 = time.Hour
 )
 
-// scrapersFilter is a [metricsserver.Options.FilterProvider].
+// scrapersFilter is the filter for the servers of metrics, a [metricsserver.Options.FilterProvider].
 func scrapersFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	tokens, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -71,7 +71,7 @@ func scrapersFilter(config *rest.Config, httpClient *http.Client) (metricsserver
 	}, nil
 }
 
-// refusedScrape is the answer to a caller without the right to read metrics.
+// refusedScrape is the error for a caller who may not read metrics.
 type refusedScrape struct {
 	status int
 	why    string
@@ -79,8 +79,8 @@ type refusedScrape struct {
 
 func (r refusedScrape) Error() string { return r.why }
 
-// check returns nil if the API server lets the caller read the path, a refusedScrape if the API server refuses, and
-// any other error if the API server gave no answer.
+// check returns nil if the caller may read the path, and a refusedScrape if the API server refuses. Any other error
+// means that the API server gave no answer.
 func (s *scrapers) check(r *http.Request) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || strings.TrimSpace(token) == "" {
@@ -101,7 +101,7 @@ func (s *scrapers) check(r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("token review: %w", err)
 	}
-	// An error in the status says why the token was not accepted.
+	// The error in the status says why the token was not accepted.
 	if !who.Status.Authenticated {
 		return refusedScrape{http.StatusUnauthorized, "the API server does not know this token"}
 	}
@@ -112,8 +112,8 @@ func (s *scrapers) check(r *http.Request) error {
 	return nil
 }
 
-// limiterOf returns the rate limiter of the caller's address. Two concurrent first calls from an address may get two
-// limiters.
+// limiterOf returns the rate limiter of the caller's address. Two concurrent first calls from the same address may get
+// two limiters.
 func (s *scrapers) limiterOf(r *http.Request) *rate.Limiter {
 	address := hostOf(r.RemoteAddr)
 	if known, ok := s.reviews.Get(address); ok {

@@ -20,8 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// served knows which kinds the API server has, and whether the caches of the kinds are current. Both may change at any
-// time, so the start sets everything up for all kinds, and the cache of a missing kind is empty.
+// served knows which kinds the API server serves, and whether the caches of these kinds are up to date. Both may change
+// at any time. So at the start everything is set up for all kinds, and the cache of a missing kind is empty.
 type served struct {
 	crds      *watchhealth.CRDs
 	watches   *watchhealth.Watches
@@ -30,7 +30,7 @@ type served struct {
 	log       logr.Logger
 }
 
-// newServed returns a served without any watch: follow starts the watches.
+// newServed returns a served that watches nothing yet; follow starts the watches.
 func newServed(c client.WithWatch, registry prometheus.Registerer, log logr.Logger) (*served, error) {
 	s := &served{resources: map[schema.GroupVersionKind]watchhealth.Resource{}, asked: c.RESTMapper(), log: log}
 	var all []schema.GroupVersionKind
@@ -56,17 +56,18 @@ func newServed(c client.WithWatch, registry prometheus.Registerer, log logr.Logg
 	return s, err
 }
 
-// mapper returns a mapper with all kinds of this project, even if the API server does not answer or has no such kind.
+// mapper returns a RESTMapper with all kinds of this project, even if the API server does not answer or does not serve
+// a kind.
 func (s *served) mapper(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 	next, err := apiutil.NewDynamicRESTMapper(config, c)
 	return watchhealth.Mapper(next, s.resources), err
 }
 
-// mostAsked is how long the start of the manager waits to learn the installed kinds.
+// mostAsked is how long the start of the manager waits until the installed kinds are known.
 const mostAsked = 10 * time.Second
 
-// follow watches the CRDs until ctx ends. follow returns once the installed kinds are known, at the latest after
-// mostAsked. The returned function stops the watch and waits until the watch has ended.
+// follow watches the CRDs until ctx ends. follow returns once the installed kinds are known, or after mostAsked. The
+// returned function stops the watch and waits until the watch has ended.
 func (s *served) follow(ctx context.Context) (end func()) {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -82,9 +83,9 @@ func (s *served) follow(ctx context.Context) (end func()) {
 	}
 }
 
-// has reports whether the API server has a kind, and returns a channel that is closed when the answer may have changed.
-// If the CRDs cannot be read, sure is false: the answer comes from the API server's list of kinds, and the caller must
-// ask again later.
+// has reports whether the API server serves a kind. The returned channel is closed when the answer may have changed. If
+// the CRDs cannot be read, sure is false: the answer comes from the API server's list of kinds, and the caller must ask
+// again later.
 func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-chan struct{}) {
 	state, changed := s.crds.Of(kind)
 	if state != watchhealth.Unknown {
@@ -94,7 +95,7 @@ func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-ch
 	return has && err == nil, false, changed
 }
 
-// presence says whether the API server has a kind. Kinds of other projects count as served.
+// presence says whether the API server serves a kind. Kinds of other projects count as served.
 func (s *served) presence(kind schema.GroupVersionKind) watchhealth.State {
 	if _, ours := s.resources[kind]; !ours {
 		return watchhealth.Served
@@ -103,10 +104,11 @@ func (s *served) presence(kind schema.GroupVersionKind) watchhealth.State {
 	return state
 }
 
-// mostAwaited is how long a webhook waits for a broken watch. The API server waits 10 seconds for the webhook.
+// mostAwaited is how long a webhook waits for a broken watch to be repaired. The API server waits 10 seconds for the
+// webhook.
 const mostAwaited = 5 * time.Second
 
-// await returns a function that waits, for at most mostAwaited, until the caches of the kinds are current.
+// await returns a function that waits until the caches of the kinds are up to date, but no longer than mostAwaited.
 func (s *served) await(kinds ...schema.GroupVersionKind) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, mostAwaited)
@@ -115,7 +117,7 @@ func (s *served) await(kinds ...schema.GroupVersionKind) func(context.Context) e
 	}
 }
 
-// ready returns an error while a watch is down.
+// ready returns an error while a watch is broken.
 func (s *served) ready() error {
 	var errs []error
 	for _, down := range s.watches.Down() {
@@ -149,7 +151,7 @@ func (m *watchMetric) set(kind schema.GroupVersionKind, current bool) {
 	m.down.WithLabelValues(kind.GroupKind().String()).Set(value)
 }
 
-// watchLogs logs each break of a watch once, and each repair once.
+// watchLogs logs once when a watch breaks, and once when the watch is repaired.
 type watchLogs struct {
 	log logr.Logger
 
@@ -164,7 +166,7 @@ func (l *watchLogs) tell(kind schema.GroupVersionKind, current bool, err error) 
 	case current && said:
 		l.said[kind] = false
 		l.log.Info("a watch is up again", "kind", kind.String())
-	case err != nil && !said: // a closed watch is reopened at once
+	case err != nil && !said: // a watch that was only closed is reopened at once
 		l.said[kind] = true
 		l.log.Info("a watch is down; it is tried again", "kind", kind.String(), "reason", err.Error())
 	}

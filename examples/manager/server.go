@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections to the webhooks. An API server speaks HTTP/1.1 to webhooks
+	// maxConnections is the largest number of connections to the webhooks. An API server speaks HTTP/1.1 to webhooks
 	// (apiserver/pkg/util/webhook), so each review has its own connection. An idle connection takes 6 KiB.
 	maxConnections = 2000
-	// maxHeader bounds the header of a request, in bytes; an API server sends a few hundred.
+	// maxHeader is the largest size of a request's header, in bytes; the header of an API server has a few hundred.
 	maxHeader = 16 << 10
-	// headerTimeout bounds how long a handshake or a header takes. idleTimeout is how long a connection stays open for
-	// the next review. An API server closes an idle connection after 90 seconds, and the webhook must not close the
+	// headerTimeout is how long a TLS handshake or a header may take. idleTimeout is how long a connection stays open
+	// for the next review. An API server closes an idle connection after 90 seconds, and the webhook must not close the
 	// connection first.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
-	// answerTimeout bounds a whole review. The handlers set shorter limits for waits, reads and writes.
+	// answerTimeout is how long a whole review may take. The handlers set shorter limits for waits, reads and writes.
 	answerTimeout = 30 * time.Second
-	// maxStreams bounds the concurrent reviews on a connection.
+	// maxStreams is the largest number of concurrent reviews on a connection.
 	maxStreams = 250
 )
 
-// boundedServer is controller-runtime's webhook server with limits against overload by arbitrary clients.
+// boundedServer is controller-runtime's webhook server with limits, so that no client can overload the server.
 type boundedServer struct {
 	webhook.Server
 
 	address     string
 	connections int // the largest number of open connections
 	tls         func(*tls.Config)
-	// closed is called for each connection closed because of the limit.
+	// closed is called for each connection that is closed because of the limit.
 	closed  func()
 	started atomic.Bool
 }
@@ -52,7 +52,7 @@ func newBoundedServer(host string, port, connections int, configure func(*tls.Co
 	}
 }
 
-// Start serves until ctx ends, and then waits for running reviews as long as the manager allows.
+// Start serves until ctx ends. Then Start waits for running reviews as long as the manager allows.
 func (s *boundedServer) Start(ctx context.Context) error {
 	logger := logr.FromContextOrDiscard(ctx).WithName("webhooks")
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
@@ -89,7 +89,7 @@ func (s *boundedServer) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// StartedChecker says whether the server listens.
+// StartedChecker returns a check that the server is listening.
 func (s *boundedServer) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		if !s.started.Load() {
@@ -99,8 +99,8 @@ func (s *boundedServer) StartedChecker() healthz.Checker {
 	}
 }
 
-// detail logs a server's messages about connections at a verbose level, because arbitrary clients can cause any number
-// of messages.
+// detail logs a server's messages about connections only at a verbose level, because any client can cause any number of
+// messages.
 type detail struct{ logger logr.Logger }
 
 func (d detail) Write(line []byte) (int, error) {

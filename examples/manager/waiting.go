@@ -7,16 +7,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingCache stops waiting for the caches' first lists when the manager is to end. controller-runtime 0.24 waits for
-// a cache as long as the list fails: neither a cancelled context nor an error from the API server ends the wait
-// (runnableGroup.Start in pkg/manager/runnable_group.go). A list can fail for as long as conversion webhooks are down.
+// endingCache is a cache whose WaitForCacheSync returns when the manager must stop, even if the caches are not filled.
+// Without endingCache, controller-runtime 0.24 waits for a cache as long as its list request fails: neither a cancelled
+// context nor an error of the API server ends the wait (runnableGroup.Start in pkg/manager/runnable_group.go). A list
+// request can fail for as long as conversion webhooks are down.
 type endingCache struct {
 	cache.Cache
 
 	ended <-chan struct{}
 }
 
-// newEndingCache returns a function for manager.Options.NewCache.
+// newEndingCache returns a function for manager.Options.NewCache. The caches stop waiting when the channel ended is
+// closed.
 func newEndingCache(ended <-chan struct{}) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		c, err := cache.New(config, options)
@@ -24,7 +26,7 @@ func newEndingCache(ended <-chan struct{}) cache.NewCacheFunc {
 	}
 }
 
-// WaitForCacheSync returns true once all caches are filled or the manager is to end.
+// WaitForCacheSync returns true once all caches are filled or the manager must stop.
 func (c *endingCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

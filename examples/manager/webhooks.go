@@ -24,14 +24,14 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// The names of the objects with which the webhooks are registered at the API server.
+// These are the names of the objects by which the webhooks are registered at the API server.
 const (
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
 )
 
 // secretKeys returns the keys of the Secret: the keys of OpenKruise, and keys for the second CA during a rotation.
-// OpenKruise does not know the latter keys and leaves their values alone.
+// OpenKruise does not know the keys for the second CA, and keeps their values.
 func secretKeys() webhookcert.Keys {
 	return webhookcert.Keys{
 		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
@@ -61,10 +61,10 @@ func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, ob
 		config.DNSNames = []string{name}
 	}
 	if name != "localhost" {
-		config.DNSNames = append(config.DNSNames, "localhost") // for OpenKruise's readiness check
+		config.DNSNames = append(config.DNSNames, "localhost") // OpenKruise's readiness check uses this name
 	}
 	if external {
-		config.Keys = webhookcert.TLSSecretKeys() // the names used by cert-manager
+		config.Keys = webhookcert.TLSSecretKeys() // cert-manager uses these keys
 	}
 	return rotator.New(rotator.Options{
 		Client: c, Config: config,
@@ -117,8 +117,8 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	return &webhooks{server: &deferred{Server: rotated, log: log, after: after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
 }
 
-// webhooks holds the server of admission and conversion, the check that proves that the webhooks serve, the faults
-// that clients do not notice, and the options of the handlers.
+// webhooks contains the server of admission and conversion, the check that the webhooks serve, the faults that clients
+// do not notice, and the options of the handlers.
 type webhooks struct {
 	server  *deferred
 	ready   func(context.Context) error
@@ -126,20 +126,21 @@ type webhooks struct {
 	options admission.Options
 }
 
-// noWebhooks returns the value for a manager without webhooks.
+// noWebhooks returns the webhooks of a manager that serves none.
 func noWebhooks() *webhooks {
 	return &webhooks{ready: always, faults: func() error { return nil }}
 }
 
-// deferred is a server that starts after a precondition. Managers do not hand loggers to servers, so deferred has its
-// own.
+// deferred is a webhook server that starts only after a condition is met. A manager does not pass its logger to
+// servers, so deferred has a logger of its own.
 type deferred struct {
 	webhook.Server
 
 	log   logr.Logger
 	after func(context.Context) error
-	// failed receives the error of a server that ended too early. The manager itself reads such errors only after all
-	// caches are filled, and without conversion no cache is filled. Set failed before the manager starts.
+	// failed is called with the error of a server that has ended too early. The manager itself reads such an error only
+	// after all caches are filled, and without conversion no cache can be filled. failed must be set before the manager
+	// starts.
 	failed context.CancelCauseFunc
 }
 
@@ -147,7 +148,7 @@ type deferred struct {
 func (d *deferred) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, d.log)
 	if err := d.after(ctx); err != nil {
-		return nil //nolint:nilerr // Only the context's end is an error.
+		return nil //nolint:nilerr // The only possible error is the end of the context.
 	}
 	err := d.Server.Start(ctx)
 	if err != nil {
@@ -156,7 +157,7 @@ func (d *deferred) Start(ctx context.Context) error {
 	return err
 }
 
-// webhookServer returns a server of the handlers with the certificate of certs.
+// webhookServer returns a server that serves the handlers with the certificates of certs.
 func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers map[string]http.Handler) webhook.Server {
 	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), maxConnections, certs.TLS, closed)
 	for path, handler := range handlers {
@@ -165,8 +166,8 @@ func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers m
 	return server
 }
 
-// listenHost returns the address to listen on: the local address if the webhooks are called under a local name, else
-// all addresses.
+// listenHost returns the address to listen on: the loopback address if the webhooks are called under a loopback name,
+// otherwise all addresses.
 func listenHost(called string) string {
 	if ip := net.ParseIP(called); called == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return called
@@ -174,8 +175,8 @@ func listenHost(called string) string {
 	return ""
 }
 
-// ensureNamespace creates the namespace of the Secret and the Lease in a cluster where nobody has installed the
-// namespace. The label excludes the manager's own Pods from the webhooks for Pods.
+// ensureNamespace creates the namespace of the Secret and the Lease, for clusters where no installer has created the
+// namespace. The label keeps the webhooks for Pods from the manager's own Pods.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})
@@ -183,7 +184,7 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 		err = c.Create(ctx, namespace)
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) {
-		return nil // the installer creates the namespace; later requests report anything missing
+		return nil // an installer creates the namespace, and later requests report a missing namespace
 	}
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)

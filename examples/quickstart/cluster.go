@@ -18,7 +18,7 @@ import (
 
 func newLogger(w io.Writer) *log.Logger { return log.New(w, "", log.LstdFlags) }
 
-// connect installs the CRDs and waits until the API server serves them.
+// connect returns a client after it has installed the CRDs, and the API server serves the CRDs.
 func connect(ctx context.Context, cfg *rest.Config) (client.WithWatch, error) {
 	c, err := manager.NewClient(cfg)
 	if err != nil {
@@ -27,7 +27,8 @@ func connect(ctx context.Context, cfg *rest.Config) (client.WithWatch, error) {
 	return c, config.InstallCRDs(ctx, c)
 }
 
-// writes counts the controllers' successful writes of Pods and their subresources in the audit log, from an offset on.
+// writes counts the controllers' successful writes of Pods and their subresources in the audit log, from an offset on,
+// by the kind of write.
 func writes(auditLog string, from int64) (byKind map[string]int, size int64, err error) {
 	requests, size, err := audit.Read(auditLog, from, "kruise-manager/")
 	byKind = map[string]int{}
@@ -39,7 +40,7 @@ func writes(auditLog string, from int64) (byKind map[string]int, size int64, err
 	return byKind, size, err
 }
 
-// watchPods keeps the world up to date until ctx ends.
+// watchPods passes the events of all Pods to w, until ctx ends.
 func watchPods(ctx context.Context, c client.WithWatch, w *world, namespace string, changed func()) error {
 	watcher, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	if err != nil {

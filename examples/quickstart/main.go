@@ -1,13 +1,13 @@
-// Command quickstart shows the reference controllers on a real control plane: quickstart starts a control plane with
-// simulated Nodes, runs the controllers, and takes a workload through its changes. Flag --workload chooses the
+// Command quickstart shows the reference controllers on a real control plane: the command starts a control plane with
+// simulated Nodes, runs the controllers, and takes a workload through several changes. The flag --workload chooses the
 // workload:
 //
-//   - cloneset: 20 Pods are updated in place, first up to a partition and then to the end. Then a change that live Pods
-//     cannot take replaces the Pods.
-//   - statefulset: reserved ordinals and a start ordinal decide which numbered Pods exist. Then the Pods are updated in
-//     place, several at a time, and recreated under their names.
-//   - daemonset: Pods are created and deleted because Nodes join and are tainted. Then the Pods are updated in place up
-//     to a partition, and recreated.
+//   - cloneset: 20 Pods are updated in place, first as far as the partition allows, and then completely. Then the Pods
+//     are replaced, because of a change that cannot be made in live Pods.
+//   - statefulset: reserved ordinals and a start ordinal determine which numbered Pods exist. Then the Pods are updated
+//     in place, several at a time, and finally recreated under their names.
+//   - daemonset: Pods are created and deleted because Nodes join and are tainted. Then the Pods are updated in place as
+//     far as the partition allows, and finally recreated.
 //
 // At the end of each part, quickstart compares the outcome with the expected outcome. On a terminal, quickstart draws a
 // table with every Pod; otherwise quickstart prints a line for each event.
@@ -38,7 +38,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// options are the command line.
+// options are the values of the command line.
 type options struct {
 	workload workload
 	dir      string
@@ -85,7 +85,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal ends the process at once, and the processes of the control plane end with the process.
+	// A second signal ends the process at once; the processes of the control plane then end as well.
 	context.AfterFunc(ctx, stop)
 	err = run(ctx, o)
 	switch {
@@ -129,7 +129,8 @@ func run(ctx context.Context, o options) (err error) {
 	return show(ctx, cp, o.workload, stdr.New(newLogger(logs)))
 }
 
-// show installs the CRDs, runs the manager and plays the story. When either ends, show ends the other.
+// show installs the CRDs, runs the manager and plays the parts of the show. If the manager or the show ends, the other
+// is ended too.
 func show(ctx context.Context, cp *controlplane.ControlPlane, shown workload, log logr.Logger) error {
 	ctrl.SetLogger(log)
 	c, err := connect(ctx, cp.Config())

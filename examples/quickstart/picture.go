@@ -11,21 +11,21 @@ import (
 // size is the size of a terminal, in characters.
 type size struct{ width, height int }
 
-// orUsual returns the size, or the usual size if the terminal does not report a size.
+// orUsual returns the size; if the terminal does not report its size, 80 by 24.
 func (s size) orUsual() size {
 	return size{cmp.Or(max(s.width, 0), 80), cmp.Or(max(s.height, 0), 24)}
 }
 
-// span is a text in a single colour; "" stands for the terminal's own colour.
+// span is a text in a single colour; an empty colour means the terminal's own.
 type span struct{ text, colour string }
 
 const bold, dim, green, yellow, red, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 
-// picture returns the table line by line, cut to the size of a terminal. Lines must not wrap, and all lines must fit
-// above the cursor, because lines that have scrolled away cannot be redrawn.
+// picture returns the table line by line, cut to the size of a terminal. Lines must not wrap, and no line may scroll
+// away, because lines that have scrolled away cannot be redrawn.
 func picture(title string, rows []row, s size) []string {
 	s = s.orUsual()
-	room := max(s.height-1, 1) // the cursor is in the last line
+	room := max(s.height-1, 1) // the cursor takes the last line
 	var live, gone []row
 	for _, r := range rows {
 		if r.gone {
@@ -67,8 +67,8 @@ func picture(title string, rows []row, s size) []string {
 	return out[:min(len(out), room)]
 }
 
-// fitting chooses the rows for the available lines: first Pods out of service, then Pods with an event. If rows do not
-// fit, fitting leaves a line for the number of hidden rows. The chosen rows keep their order.
+// fitting chooses the rows for room lines: first the Pods that are not available, then the Pods with an event. If not
+// all rows fit, a line is left for the number of hidden rows. The chosen rows keep their order in the table.
 func fitting(rows []row, room int) (shown []row, hidden int) {
 	if len(rows) <= room {
 		return rows, 0
@@ -95,8 +95,8 @@ func fitting(rows []row, room int) (shown []row, hidden int) {
 	return shown, len(rows) - len(shown)
 }
 
-// folded names the deleted Pods in a single line, with the reasons. If the line is too short, the names are shortened,
-// not the reasons.
+// folded returns a single line that names the deleted Pods, and the reasons for the deletions. If the line would be too
+// long, the list of names is shortened, not the reasons.
 func folded(gone []row, width int) string {
 	var reasons []string
 	names := map[string][]string{}
@@ -122,7 +122,7 @@ func folded(gone []row, width int) string {
 	return text + strings.Join(groups, "; ")
 }
 
-// fit joins spans and cuts the text at the width. Colour codes do not count as width.
+// fit joins spans, and cuts the text off at the width. Colour codes do not count as width.
 func fit(width int, spans ...span) string {
 	var whole, b strings.Builder
 	for _, s := range spans {
@@ -141,7 +141,7 @@ func fit(width int, spans ...span) string {
 	return b.String()
 }
 
-// cut shortens a text that is longer than the width, and marks the cut if the mark fits.
+// cut shortens a text that is longer than the width, and ends it with a mark if there is space for the mark.
 func cut(text string, width int) string {
 	const mark = "..."
 	runes := []rune(text)

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// screen shows the world to the user.
+// screen shows the Pods and their events to the user.
 type screen interface {
-	// title begins a part of the show.
+	// title shows the title of a part of the show.
 	title(text string)
-	// happens shows a single event.
+	// happens shows an event of a Pod.
 	happens(text string)
-	// draw shows the current world.
+	// draw shows the present state of all Pods.
 	draw()
-	// done leaves the last picture on the screen.
+	// done leaves the last picture on the screen, so that later output is written below.
 	done()
 }
 
@@ -38,14 +38,14 @@ func (l *lines) happens(text string) { l.print("   " + text) }
 func (l *lines) draw()               {}
 func (l *lines) done()               {}
 
-// table redraws a picture in place.
+// table draws a table of all Pods, and redraws the table in place.
 type table struct {
 	mu    sync.Mutex
 	out   io.Writer
 	world *world
-	size  func() size // the size of the terminal, or the zero value if unknown
+	size  func() size // the size of the terminal; the zero value if the size is unknown
 	head  string
-	last  []string // the lines of the picture on the screen; nil if the next picture is drawn below
+	last  []string // lines of the picture on the screen; nil if the next picture must be drawn below
 	was   size     // the size of the terminal when last was drawn
 }
 
@@ -67,7 +67,7 @@ func (t *table) draw() {
 	t.redraw()
 }
 
-// redraw draws the picture again. The caller holds the lock.
+// redraw draws the picture again in the place of the last picture. The caller must hold the lock.
 func (t *table) redraw() {
 	now := t.size()
 	next := picture(t.head, t.world.snapshot(), now)
@@ -78,7 +78,8 @@ func (t *table) redraw() {
 	switch {
 	case t.last == nil:
 	case now != t.was:
-		// A resized terminal has wrapped the lines anew, so nobody knows in which line the picture begins.
+		// After a change of its size, a terminal has wrapped the lines anew, and the line in which the picture begins
+		// is unknown.
 		b.WriteString(home)
 	default:
 		fmt.Fprintf(&b, up, len(t.last))
@@ -86,7 +87,7 @@ func (t *table) redraw() {
 	for _, line := range next {
 		b.WriteString(clearLine + line + "\n")
 	}
-	b.WriteString(clearBelow) // removes the remaining lines of a longer picture
+	b.WriteString(clearBelow) // removes the rest of a longer picture
 	fmt.Fprint(t.out, b.String())
 	t.last, t.was = next, now
 }

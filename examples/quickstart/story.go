@@ -23,25 +23,25 @@ const (
 	namespace = "default"
 	// frame is the time between two pictures.
 	frame = 100 * time.Millisecond
-	// patience is the time limit for a part; slow machines need minutes.
+	// patience is the longest time that a part of the show may take; slow machines need minutes.
 	patience = 3 * time.Minute
 )
 
-// workload is a kind of workload that the quickstart can show. Each kind has a separate file with its story.
+// workload is a kind of workload that quickstart can show. Each kind has a file of its own with its parts of the show.
 type workload struct {
-	name  string                   // the value of the flag
+	name  string                   // the value of the flag --workload
 	gates map[apps.Gate]bool       // for the manager
-	nodes int                      // in the cluster
-	place func(*corev1.Pod) string // the place that a Pod leaves to a replacement; empty if all Pods are alike
-	// places is the word for the places in the summary.
+	nodes int                      // number of Nodes in the cluster
+	place func(*corev1.Pod) string // the place in which a new Pod replaces a deleted Pod, such as the Node; empty if all Pods are alike
+	// places is the word for these places in the summary.
 	places string
 	tell   func(context.Context, *story) error
 }
 
-// workloads returns all kinds that the quickstart can show, the default first.
+// workloads returns all kinds of workloads that quickstart can show, the default first.
 func workloads() []workload { return []workload{cloneSet(), statefulSet(), daemonSet()} }
 
-// story is the show of the quickstart, part by part.
+// story is the show for a workload, part by part.
 type story struct {
 	workload workload
 	client   client.WithWatch
@@ -49,25 +49,25 @@ type story struct {
 	screen   screen
 	out      io.Writer // receives the summary
 	auditLog string
-	read     int64 // how much of the audit log has been counted
+	read     int64 // how many bytes of the audit log have been counted
 	results  []result
 }
 
-// part is a change of the workload or of the cluster, with the expected outcome.
+// part is a part of the show: a change of the workload or of the cluster, with the expected outcome.
 type part struct {
 	title   string
 	chapter chapter
 	act     func(context.Context) error
-	// settled reports whether the workload's status shows that the change is done.
+	// settled reports whether the workload's status shows that the change is complete.
 	settled func(context.Context) (bool, error)
-	// want is the expected outcome.
+	// want contains the expected numbers of events.
 	want tally
-	// maxUnavailable is how many Pods may be out of service at the same time; 0 stands for any number.
+	// maxUnavailable is how many Pods may be unavailable at the same time; 0 means any number.
 	maxUnavailable int
-	field          string // the field that live Pods cannot take, or empty
+	field          string // the field whose change cannot be made in live Pods, or empty
 }
 
-// result is the summary of a part.
+// result is the outcome of a part, for the summary.
 type result struct {
 	part
 	tally
@@ -76,7 +76,7 @@ type result struct {
 	took        time.Duration
 }
 
-// tell plays the story of the workload, and prints the summary.
+// tell plays all parts for the workload, and prints the summary.
 func (s *story) tell(ctx context.Context) error {
 	s.world.happens = s.screen.happens
 	watching, stop := context.WithCancel(ctx)
@@ -91,7 +91,7 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// play makes the change, follows the Pods until the change is done, and checks the outcome.
+// play makes the change, follows the Pods until the change is complete, and checks the outcome.
 func (s *story) play(ctx context.Context, p part) (result, error) {
 	began := time.Now()
 	s.world.begin(p.chapter)
@@ -115,14 +115,14 @@ func (s *story) play(ctx context.Context, p part) (result, error) {
 	return r, nil
 }
 
-// list plays a part and keeps its result for the summary.
+// list plays a part, and adds its result to the summary.
 func (s *story) list(ctx context.Context, p part) error {
 	r, err := s.play(ctx, p)
 	s.results = append(s.results, r)
 	return err
 }
 
-// until draws until the workload is settled and the picture shows every Pod as in the API server.
+// until draws pictures until the workload is settled, and the picture shows every Pod as the API server does.
 func (s *story) until(ctx context.Context, settled func(context.Context) (bool, error)) error {
 	err := wait.PollUntilContextTimeout(ctx, frame, patience, true, func(ctx context.Context) (bool, error) {
 		s.screen.draw()
@@ -187,8 +187,9 @@ func (s *story) summary() {
 	}
 }
 
-// podTemplate returns the template with which the Pods begin. Simulated containers would start at once. The containers
-// of this template take as long as small real containers, so the user can watch them start.
+// podTemplate returns the template of the Pods at the beginning. Simulated containers without a delay would start at
+// once. The containers of this template take as long to start as small real containers, so that the user can watch the
+// start.
 func podTemplate(start time.Duration) (selector *metav1.LabelSelector, template corev1.PodTemplateSpec) {
 	labels := map[string]string{"app": "web"}
 	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
@@ -202,12 +203,12 @@ func podTemplate(start time.Duration) (selector *metav1.LabelSelector, template 
 	}
 }
 
-// newImage changes an image. Live Pods can take a new image.
+// newImage changes the image of a template. The change can be made in live Pods.
 func newImage(template *corev1.PodTemplateSpec) {
 	template.Spec.Containers[0].Image = "example.test/app:v2"
 }
 
-// newVariable changes an env variable. Live Pods cannot take a new env variable.
+// newVariable changes an environment variable of a template. The change cannot be made in live Pods.
 func newVariable(template *corev1.PodTemplateSpec) {
 	app := &template.Spec.Containers[0]
 	app.Env = append(app.Env, corev1.EnvVar{Name: "MODE", Value: "new"})

@@ -15,11 +15,11 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// clones is the number of the CloneSet's Pods.
+// clones is the number of Pods of the CloneSet.
 const clones = 20
 
-// cloneSet shows an update in place, first up to a partition and then to the end, and a change that live Pods cannot
-// take.
+// cloneSet shows an update in place, first as far as the partition allows and then completely, and a change that cannot
+// be made in live Pods.
 func cloneSet() workload {
 	return workload{
 		name: "cloneset", gates: apps.DefaultGates(), nodes: 20, place: func(*corev1.Pod) string { return "" }, tell: tellCloneSet,
@@ -59,7 +59,7 @@ func tellCloneSet(ctx context.Context, s *story) error {
 	return nil
 }
 
-// cloneSetPart is a change of the CloneSet.
+// cloneSetPart is a part of the show that changes the CloneSet.
 type cloneSetPart struct {
 	title  string
 	change func(*v1beta1.CloneSet)
@@ -97,7 +97,7 @@ func newCloneSet() *v1beta1.CloneSet {
 	}
 }
 
-// clonesReplaced returns the chapter in which new Pods with new names replace Pods.
+// clonesReplaced returns the chapter for an update in which Pods with new names replace all Pods.
 func clonesReplaced(why string) chapter {
 	return chapter{
 		created: func(pod *corev1.Pod) cause {

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// nodePlaces is the summary's word for the places of a DaemonSet's Pods.
+// nodePlaces is the word for the places of a DaemonSet's Pods in the summary.
 const nodePlaces = "Nodes"
 
 // daemonSet shows how Pods follow Nodes that join and change, and then an update in place and an update that recreates
@@ -71,7 +71,7 @@ func tellDaemonSet(ctx context.Context, s *story) error {
 	return web.update(ctx)
 }
 
-// wants returns a function that reports whether the DaemonSet is settled with Pods on the given number of Nodes.
+// wants returns a function that reports whether the DaemonSet has settled, with Pods on the given number of Nodes.
 func (n *nodeStory) wants(nodes int32) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		now, err := n.get(ctx)
@@ -79,7 +79,7 @@ func (n *nodeStory) wants(nodes int32) func(context.Context) (bool, error) {
 	}
 }
 
-// update plays the updates of the template.
+// update plays the parts that change the template.
 func (n *nodeStory) update(ctx context.Context) error {
 	const all = "sim-01,sim-02,sim-03,sim-04,sim-05,sim-06"
 	partition := func(set *v1beta1.DaemonSet, n int32) {
@@ -129,10 +129,10 @@ func newDaemonSet() *v1beta1.DaemonSet {
 	}
 }
 
-// nodeStory is the story of a DaemonSet and its Nodes.
+// nodeStory is the show for a DaemonSet and its Nodes.
 type nodeStory struct{ *subject[*v1beta1.DaemonSet] }
 
-// join adds a simulated Node.
+// join returns a function that adds a simulated Node.
 func (n *nodeStory) join(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := n.client.Create(ctx, controlplane.NewNode(name)); err != nil {
@@ -142,7 +142,7 @@ func (n *nodeStory) join(name string) func(context.Context) error {
 	}
 }
 
-// taint adds a taint to a Node, or removes all taints.
+// taint returns a function that adds a taint to a Node, or removes all taints.
 func (n *nodeStory) taint(name string, on bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var node corev1.Node
@@ -175,7 +175,7 @@ func onNode(pod *corev1.Pod) string {
 	return " at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]) + " on " + nodeOf(pod)
 }
 
-// replacedOnNodes is the chapter in which each Node has its Pod recreated.
+// replacedOnNodes returns the chapter for an update in which the Pod of each Node is recreated.
 func replacedOnNodes(why string) chapter {
 	because := func(line string) func(*corev1.Pod) cause {
 		return func(pod *corev1.Pod) cause {

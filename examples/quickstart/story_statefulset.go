@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// outOfService is the number of Pods that an update may take out of service at a time.
+// outOfService is the number of Pods that may be unavailable at the same time because of an update.
 const outOfService = 2
 
 // statefulSet shows how spec.replicas, reserved ordinals and a start ordinal decide which Pods exist, and then an
@@ -84,7 +84,7 @@ func tellStatefulSet(ctx context.Context, s *story) error {
 	return nil
 }
 
-// statefulSetPart is a change of the StatefulSet.
+// statefulSetPart is a part of the show that changes the StatefulSet.
 type statefulSetPart struct {
 	title          string
 	change         func(*v1beta1.StatefulSet)
@@ -157,8 +157,9 @@ func newStatefulSet() *v1beta1.StatefulSet {
 	}
 }
 
-// numbered returns the chapter in which the change from before to after creates and deletes Pods by ordinals. If a Pod
-// is deleted although after wants its ordinal, the Pod is recreated for the given reason.
+// numbered returns the chapter for a change from before to after, because of which Pods are created and deleted by
+// their ordinals. If a Pod is deleted although its ordinal is still wanted, the Pod is recreated, and why is the
+// reason.
 func numbered(before, after *v1beta1.StatefulSet, gates map[apps.Gate]bool, why string) (chapter, error) {
 	fromStart := gates[apps.GateStatefulSetStartOrdinal]
 	old, err := api.Ordinals(before, fromStart)

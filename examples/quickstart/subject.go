@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// subject is the object whose Pods a story shows; T is a pointer to the object's type.
+// subject is the workload whose Pods a story shows; T is a pointer to its type.
 type subject[T client.Object] struct {
 	*story
 	kind     string
@@ -21,14 +21,14 @@ type subject[T client.Object] struct {
 	isDone   func(T) bool
 }
 
-// edit is a change of the subject that has not been written yet.
+// edit is a change of the workload that has not been written yet.
 type edit[T client.Object] struct {
 	before, after T
-	field, why    string // the field that live Pods cannot take, and why; empty if live Pods can take the change
+	field, why    string // the field whose change cannot be made in live Pods, and the reason; empty if the change can be made
 	write         func(context.Context) error
 }
 
-// create writes the object for the first time.
+// create returns a function that creates the object.
 func (s *subject[T]) create(object T) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := s.client.Create(ctx, object); err != nil {
@@ -38,7 +38,7 @@ func (s *subject[T]) create(object T) func(context.Context) error {
 	}
 }
 
-// get reads the object as it is now.
+// get reads the object from the API server.
 func (s *subject[T]) get(ctx context.Context) (T, error) {
 	now := s.empty()
 	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "web"}, now); err != nil {
@@ -47,14 +47,14 @@ func (s *subject[T]) get(ctx context.Context) (T, error) {
 	return now, nil
 }
 
-// settled reports whether the object's status shows that the change is done.
+// settled reports whether the object's status shows that the last change is complete.
 func (s *subject[T]) settled(ctx context.Context) (bool, error) {
 	now, err := s.get(ctx)
 	return err == nil && s.isDone(now), err
 }
 
-// edit prepares a change. Before the write, the planner of package inplaceupdate predicts whether Pods are updated in
-// place or recreated, and why.
+// edit prepares a change of the object. Before the change is written, package inplaceupdate predicts whether Pods will
+// be updated in place or recreated, and why.
 func (s *subject[T]) edit(ctx context.Context, change func(T)) (edit[T], error) {
 	var e edit[T]
 	updater, err := kruise.InPlace(s.workload.gates, s.labels)
@@ -79,5 +79,5 @@ func (s *subject[T]) edit(ctx context.Context, change func(T)) (edit[T], error) 
 	return e, nil
 }
 
-// explained returns a reason short enough for a row.
+// explained returns a reason as a text that is short enough for a row of the table.
 func explained(r reason.Reason) string { return fmt.Sprintf("%s (%s)", r.Path, r.Code) }

@@ -17,38 +17,39 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// row is a Pod in the table.
+// row is the row of a Pod in the table.
 type row struct {
 	name, revision, node, ip string
-	place                    string // a Pod's replacement has the same place
-	at                       string // the Node, if the table names Pods by their Nodes
-	version                  string // the resourceVersion of the last event
+	place                    string // the place of the Pod; a Pod's replacement has the same place
+	at                       string // the Node, if the table shows Nodes in place of Pod names
+	version                  string // resourceVersion of the Pod's last event
 	uid                      types.UID
 	restarts                 int32
 	ready, gone              bool
 	how, why                 string
 }
 
-// cause explains an event of a Pod: the event in a word, the reason, and both as a line.
+// cause explains an event of a Pod: how describes the event in a word, why is the reason, and line is a text with both.
 type cause struct{ how, why, line string }
 
-// chapter says why Pods are created and deleted in the current part of the show. A nil function explains nothing.
+// chapter explains why Pods are created and deleted in the current part of the show. A nil function gives no
+// explanation.
 type chapter struct {
 	created, deleted func(*corev1.Pod) cause
 }
 
 // tally counts the events of Pods since the chapter began.
 type tally struct {
-	before, after string // the places of Pods before and after, if the Pods have places
-	// kept is the number of Pods with unchanged UID, Node and IP. updated is how many of the kept Pods have a new
-	// revision.
+	before, after string // places of Pods at the beginning and now, if the Pods have places
+	// kept is the number of Pods whose UID, Node and IP address have not changed. updated is the number of kept Pods
+	// that have a new revision.
 	kept, updated int
 	// recreated is the number of places in which a new Pod has replaced a deleted Pod. deleted is the number of Pods
-	// deleted without a replacement, and created is the number of new Pods in new places.
+	// that were deleted without a replacement, and created the number of new Pods in places that were empty before.
 	recreated, created, deleted int
 }
 
-// String renders the tally in words.
+// String returns the tally as a text.
 func (t tally) String() string {
 	text := fmt.Sprintf("%d Pods kept (%d updated in place), %d recreated, %d created, %d deleted", t.kept, t.updated, t.recreated, t.created, t.deleted)
 	if t.before+t.after != "" {
@@ -57,22 +58,22 @@ func (t tally) String() string {
 	return text
 }
 
-// change renders the places before and after.
+// change returns the places before and after as a text.
 func (t tally) change() string { return cmp.Or(t.before, "none") + " -> " + cmp.Or(t.after, "none") }
 
-// touched is the number of Pods with an event.
+// touched returns the number of Pods with an event.
 func (t tally) touched() int { return t.updated + t.recreated + t.created + t.deleted }
 
-// world is every Pod for which the watch has had an event.
+// world contains every Pod that an event of the watch has reported.
 type world struct {
 	mu      sync.Mutex
 	place   func(*corev1.Pod) string
-	byNode  bool // the table names Pods by their Nodes
+	byNode  bool // the table shows Nodes in place of Pod names
 	rows    map[types.UID]*row
 	chapter chapter
-	kept    map[types.UID]row // the Pods at the beginning of the chapter
-	serving int               // the smallest number of ready Pods at any time in this chapter
-	happens func(string)      // receives every event to be printed
+	kept    map[types.UID]row // Pods at the beginning of the chapter
+	serving int               // smallest number of ready Pods since the beginning of the chapter
+	happens func(string)      // called with every event that is to be printed
 }
 
 func newWorld(place func(*corev1.Pod) string) *world {
@@ -116,7 +117,7 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	r.ready = podstate.IsReady(pod)
 }
 
-// explain records why a Pod was created or deleted.
+// explain records in the row why a Pod was created or deleted.
 func (w *world) explain(r *row, pod *corev1.Pod, why func(*corev1.Pod) cause) {
 	if why == nil {
 		return
@@ -126,7 +127,7 @@ func (w *world) explain(r *row, pod *corev1.Pod, why func(*corev1.Pod) cause) {
 	w.happens(pod.Name + " " + c.line)
 }
 
-// ready returns the number of Pods ready now.
+// ready returns the number of Pods that are ready now.
 func (w *world) ready() int {
 	n := 0
 	for _, r := range w.rows {
@@ -137,7 +138,7 @@ func (w *world) ready() int {
 	return n
 }
 
-// begin starts a chapter, and remembers the existing Pods for the tally.
+// begin begins a chapter, and remembers the existing Pods, with which tally later compares.
 func (w *world) begin(c chapter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,8 +154,8 @@ func (w *world) begin(c chapter) {
 	}
 }
 
-// shows reports whether the drawn Pods equal the Pods in the API server, and are all ready, with none terminating. The
-// workload's status alone does not suffice, because the status may be older than the change.
+// shows reports whether the drawn Pods are the Pods in the API server, all Pods are ready, and no Pod is being deleted.
+// The workload's status alone is not enough, because the status may be older than the last change.
 func (w *world) shows(pods []corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,8 +174,8 @@ func (w *world) shows(pods []corev1.Pod) bool {
 	return there == len(pods)
 }
 
-// tally compares the Pods with the beginning of the chapter. unavailable is the number of Pods ready at the beginning
-// minus the smallest number of ready Pods since.
+// tally compares the present Pods with the Pods at the beginning of the chapter. unavailable is the number of Pods that
+// were ready at the beginning, minus the smallest number of ready Pods since then.
 func (w *world) tally() (t tally, unavailable int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,16 +215,16 @@ func (w *world) tally() (t tally, unavailable int) {
 	return t, served - w.serving
 }
 
-// listed returns the places in order. Empty places are left out.
+// listed returns the sorted places as a text. Empty places are left out.
 func listed(places map[string]int) string {
 	delete(places, "")
 	return strings.Join(slices.SortedFunc(maps.Keys(places), natural), ",")
 }
 
-// natural orders texts so that 10 comes after 9, and web-10 after web-9.
+// natural compares texts so that 10 comes after 9, and web-10 after web-9.
 func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
 
-// snapshot returns the rows by name.
+// snapshot returns all rows, sorted by name.
 func (w *world) snapshot() []row {
 	w.mu.Lock()
 	defer w.mu.Unlock()

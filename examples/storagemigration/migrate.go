@@ -1,11 +1,12 @@
-// Package storagemigration answers "how are the objects of a CRD stored in another version?". [Migrate] makes this
-// version the storage version of the CRD, writes every object once more, and removes all remaining versions from
-// status.storedVersions. An API server refuses a CRD that lacks a version named in status.storedVersions. OpenKruise
-// 1.9.0 has no v1beta1 for several kinds, so a migration is necessary before OpenKruise's CRDs can replace this
-// project's CRDs.
+// Package storagemigration answers "how are the objects of a CRD stored in another version?". [Migrate] makes the new
+// version the storage version of the CRD, writes every object once more, and removes all other versions from
+// status.storedVersions. The API server refuses a CRD that lacks a version listed in status.storedVersions. The CRDs of
+// OpenKruise 1.9.0 lack v1beta1 for several kinds, so a migration is necessary before OpenKruise's CRDs can replace
+// this project's CRDs.
 //
-// The API server converts the objects while they are written, so the manager has to run and serve its webhooks. A
-// migration can be stopped and repeated at any time: objects that are already stored in the version stay unchanged.
+// The API server converts the objects when they are written, so the manager must be running and serving its webhooks. A
+// migration can be stopped and repeated at any time: objects that are stored in the new version already are not
+// changed.
 package storagemigration
 
 import (
@@ -25,30 +26,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say what to migrate, and how.
+// Options say which CRDs to migrate, and how.
 type Options struct {
 	// CRDs are the names of the CustomResourceDefinitions. Required.
 	CRDs []string
-	// To is the version in which the objects are to be stored. Required; each CRD must have and serve the version.
+	// To is the version in which the objects must be stored. To is required; each CRD must contain and serve the
+	// version.
 	To string
-	// DryRun makes Migrate read and report, without any write.
+	// DryRun makes Migrate only read and report; nothing is written.
 	DryRun bool
 	// Report is called after each step. Optional.
 	Report func(Step)
-	// Settle is how long the API servers may take to learn of the new storage version. 0 stands for 10 seconds.
+	// Settle is how long the API servers may take to learn of the new storage version. 0 means 10 seconds.
 	Settle time.Duration
-	// Clock is the real clock by default.
+	// Clock tells the time; nil means the real clock.
 	Clock clock.WithTicker
 }
 
-// Step is a finished part of a migration.
+// Step describes how far the migration of a CRD has come.
 type Step struct {
 	CRD string
-	// From is the storage version before the migration. From can equal To.
+	// From is the storage version before the migration. If nothing has to be migrated, From equals To.
 	From string
-	// Written counts the objects written so far. In a dry run, Written counts the objects to write.
+	// Written is the number of objects that have been written so far. In a dry run, Written is the number of objects
+	// that would be written.
 	Written int
-	// Done is true once every object is stored in To and status.storedVersions names only To.
+	// Done is true once every object is stored in the version To, and status.storedVersions contains only To.
 	Done bool
 }
 
@@ -57,11 +60,12 @@ const (
 	defaultSettle = 10 * time.Second
 )
 
-// ErrNotServed is in errors about a CRD that does not have or does not serve the version.
+// ErrNotServed is wrapped by errors about a CRD that does not contain or does not serve the version.
 var ErrNotServed = errors.New("the version is not served")
 
-// Migrate migrates the CRDs one by one, and continues with the next CRD if a migration fails. The error names each
-// object refused by the API server. The status.storedVersions of a CRD with refused objects stays unchanged.
+// Migrate migrates the CRDs one by one. If the migration of a CRD fails, Migrate continues with the next CRD. The error
+// names each object that the API server has refused to write. If an object of a CRD was refused, the CRD's
+// status.storedVersions is not changed.
 func Migrate(ctx context.Context, c client.Client, o Options) error {
 	if o.To == "" || len(o.CRDs) == 0 {
 		return errors.New("storagemigration: Options.CRDs and Options.To are required")
@@ -110,11 +114,11 @@ type migration struct {
 	client  client.Client
 	name    string
 	from    string
-	mixed   bool // objects may be stored in several versions, so Migrate waits for Options.Settle
+	mixed   bool // objects may be stored in several versions, so Migrate waits for the time Options.Settle
 	written int
 }
 
-// run does the remaining migration after store.
+// run completes the migration after store.
 func (m *migration) run(ctx context.Context) error {
 	crd, err := m.settled(ctx)
 	if err != nil {
@@ -148,7 +152,7 @@ func (m *migration) read(ctx context.Context) (*apiextensionsv1.CustomResourceDe
 	return crd, object, nil
 }
 
-// store makes the version the storage version.
+// store makes the new version the storage version of the CRD.
 func (m *migration) store(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		crd, object, err := m.read(ctx)
@@ -189,7 +193,7 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// settled waits until status.storedVersions contains the version.
+// settled waits until status.storedVersions contains the new version.
 func (m *migration) settled(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
 	for {
 		crd, _, err := m.read(ctx)
@@ -204,8 +208,8 @@ func (m *migration) settled(ctx context.Context) (*apiextensionsv1.CustomResourc
 	}
 }
 
-// rewrite writes each object once more, unchanged. A conflict is no failure: another client has written the object
-// meanwhile, and so in the new storage version.
+// rewrite writes each object once more, without changes. A conflict is not an error: another client has written the
+// object meanwhile, and thereby stored the object in the new version.
 func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) error {
 	var refused []error
 	for next := ""; ; {
@@ -234,9 +238,9 @@ func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) e
 	}
 }
 
-// continuation returns the token with which a list continues after the token of the list has expired, or "" for any
-// other error. The remaining pages then show a later state of the cluster. The difference does not matter, because
-// newer objects are stored in the new version anyway.
+// continuation returns a token with which a list can continue although the token of the list has expired; "" if the
+// error has another cause. The remaining pages then show a later state of the cluster than the pages before. The
+// difference does not matter, because newer objects are stored in the new version anyway.
 func continuation(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
@@ -260,7 +264,7 @@ func (m *migration) write(ctx context.Context, object *unstructured.Unstructured
 	return nil
 }
 
-// forget removes all versions but To from status.storedVersions.
+// forget removes all versions except To from status.storedVersions.
 func (m *migration) forget(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		crd, object, err := m.read(ctx)

@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Source is a ConfigMap that lists kinds, with the function that reads the list.
+// Source is a ConfigMap that lists kinds, with the function that parses the list.
 type Source struct {
 	// Namespace and Name are the namespace and the name of the ConfigMap.
 	Namespace, Name string
-	// Parse reads the ConfigMap's data. If Parse returns kinds and an error, the kinds count as listed.
+	// Parse parses the data of the ConfigMap. If Parse returns kinds and an error, the returned kinds are used.
 	Parse func(data map[string]string) ([]schema.GroupVersionKind, error)
 }
 
@@ -32,10 +32,11 @@ type List struct {
 
 	mu      sync.Mutex
 	kinds   []schema.GroupVersionKind
-	changed chan struct{} // closed at each change of kinds, and replaced
+	changed chan struct{} // closed and replaced when kinds changes
 }
 
-// Follow adds a watch of a single ConfigMap to a manager, on every replica. Other ConfigMaps are not read.
+// Follow adds a watch of a single ConfigMap to a manager. The watch runs on every replica. Other ConfigMaps are not
+// read.
 func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
 	one := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", from.Name)}
 	watched, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -60,7 +61,7 @@ func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
 	return l, mgr.Add(everywhere{watched.Start})
 }
 
-// everywhere is a runnable for every replica, not only for the leader.
+// everywhere is a function that the manager runs on every replica, not only on the leader.
 type everywhere struct {
 	run func(context.Context) error
 }
@@ -68,7 +69,7 @@ type everywhere struct {
 // Start runs the function until ctx ends.
 func (e everywhere) Start(ctx context.Context) error { return e.run(ctx) }
 
-// NeedLeaderElection is false.
+// NeedLeaderElection returns false.
 func (everywhere) NeedLeaderElection() bool { return false }
 
 // now returns the listed kinds. known is false until the ConfigMap has been read once.
@@ -91,8 +92,8 @@ func (l *List) next() <-chan struct{} {
 	return l.changed
 }
 
-// read sets the list from a ConfigMap. If no entry can be read, the list stays unchanged, because a user may be in the
-// middle of an edit.
+// read sets the list from the data of a ConfigMap. If no entry can be parsed, the list stays unchanged, because a user
+// may be in the middle of an edit.
 func (l *List) read(object any) {
 	configuration, ok := object.(*corev1.ConfigMap)
 	if !ok {

@@ -22,15 +22,15 @@ import (
 type Numbered struct {
 	builtIn   *ownercache.Index[*appsv1.StatefulSet]
 	advanced  *ownercache.Index[*v1beta1.StatefulSet]
-	serves    func(schema.GroupVersionKind) bool // whether the API server has the kind of advanced
+	serves    func(schema.GroupVersionKind) bool // reports whether the API server serves the kind of advanced
 	more      Objects
 	live      client.Reader
 	fromStart bool
 }
 
-// NewNumbered returns a Numbered. A Numbered finds StatefulSets in the manager's cache, and workloads of any other
-// kind in more. serves reports whether the API server has a kind now. If fromStart is true, spec.ordinals.start counts
-// for StatefulSets of this group.
+// NewNumbered returns a Numbered. StatefulSets are found in the manager's cache, and workloads of any other kind in
+// more. serves reports whether the API server serves a kind now. If fromStart is true, the ordinals of StatefulSets of
+// this group begin at spec.ordinals.start, otherwise at 0.
 func NewNumbered(ctx context.Context, mgr ctrl.Manager, more Objects, serves func(schema.GroupVersionKind) bool, fromStart bool) (*Numbered, error) {
 	w := &Numbered{more: more, live: mgr.GetAPIReader(), serves: serves, fromStart: fromStart}
 	var err error
@@ -52,7 +52,7 @@ func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedcli
 	}
 }
 
-// Get returns the cached workload, or nil. known is false if it is unknown whether the workload exists.
+// Get returns the workload in the cache, or nil. If known is false, it is unknown whether the workload exists.
 func (w *Numbered) Get(kind schema.GroupKind, namespace, name string) (found *Workload, known bool) {
 	switch {
 	case kind == api.BuiltIn():
@@ -73,7 +73,7 @@ func (w *Numbered) Get(kind schema.GroupKind, namespace, name string) (found *Wo
 	return fromAny(object), true
 }
 
-// Named returns the workloads with this name, of all kinds, in a stable order.
+// Named returns the workloads of this name, of all kinds, in a fixed order.
 func (w *Numbered) Named(namespace, name string) (found []*Workload) {
 	kinds := []schema.GroupKind{api.BuiltIn(), api.Advanced()}
 	for _, kind := range w.more.Served() {
@@ -87,8 +87,7 @@ func (w *Numbered) Named(namespace, name string) (found []*Workload) {
 	return found
 }
 
-// Read returns the workload as stored in the API server, or nil. Callers use Read before an action that cannot be
-// undone.
+// Read returns the workload as stored in the API server, or nil. Call Read before an action that cannot be undone.
 func (w *Numbered) Read(ctx context.Context, kind schema.GroupKind, namespace, name string) (*Workload, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	switch kind {
@@ -109,7 +108,7 @@ func (w *Numbered) Read(ctx context.Context, kind schema.GroupKind, namespace, n
 	return nil, fmt.Errorf("%s %s: its kind is not known any more", kind, key)
 }
 
-// found returns the result of a Get from the API server; a missing object is no error.
+// found converts the error of a Get from the API server: if the object is missing, the result is nil without an error.
 func found(err error, kind schema.GroupKind, key client.ObjectKey, read func() *Workload) (*Workload, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil

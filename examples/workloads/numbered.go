@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// Workload is an object with numbered Pods, reduced to the fields that its Pods depend on.
+// Workload is an object with numbered Pods, reduced to the fields on which its Pods depend.
 type Workload struct {
 	// Kind is the workload's kind, in the version in which the object was read.
 	Kind schema.GroupVersionKind
@@ -25,8 +25,8 @@ type Workload struct {
 	Object metav1.Object
 	// Ending is true if the workload is being deleted.
 	Ending bool
-	// Wanted are the wanted ordinals. The zero Set means that the ordinals are unknown, because the numbers in the
-	// object are invalid.
+	// Wanted are the wanted ordinals. The zero Set means that the wanted ordinals are unknown, because the numbers in
+	// the object are invalid.
 	Wanted ordinals.Set
 }
 
@@ -37,9 +37,9 @@ func workloadOf(kind schema.GroupVersionKind, object client.Object, wanted ordin
 	return &Workload{Kind: kind, Object: object, Ending: object.GetDeletionTimestamp() != nil, Wanted: wanted}
 }
 
-// Ordinals returns the ordinals wanted by a StatefulSet of Kubernetes or of this group: the zero Set if the numbers in
-// the object are invalid, and false for an object of another type. If fromStart is true, spec.ordinals.start counts
-// for StatefulSets of this group.
+// Ordinals returns the ordinals that a StatefulSet wants, either of Kubernetes or of this group. If the numbers in the
+// object are invalid, the result is the zero Set. For an object of another type, the second result is false. If
+// fromStart is true, the ordinals of StatefulSets of this group begin at spec.ordinals.start.
 func Ordinals(object metav1.Object, fromStart bool) (ordinals.Set, bool) {
 	switch set := object.(type) {
 	case *appsv1.StatefulSet:
@@ -50,7 +50,7 @@ func Ordinals(object metav1.Object, fromStart bool) (ordinals.Set, bool) {
 	return ordinals.Set{}, false
 }
 
-// fromBuiltIn reads a StatefulSet of Kubernetes.
+// fromBuiltIn converts a StatefulSet of Kubernetes.
 func fromBuiltIn(set *appsv1.StatefulSet) *Workload {
 	start := 0
 	if set.Spec.Ordinals != nil {
@@ -59,7 +59,7 @@ func fromBuiltIn(set *appsv1.StatefulSet) *Workload {
 	return workloadOf(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), set, orUnknown(ordinals.Of(ordinals.Paths{}, start, int(ptr.Deref(set.Spec.Replicas, 1)))))
 }
 
-// fromAdvanced reads a StatefulSet of this group. If fromStart is true, spec.ordinals.start counts.
+// fromAdvanced converts a StatefulSet of this group. If fromStart is true, its ordinals begin at spec.ordinals.start.
 func fromAdvanced(set *v1beta1.StatefulSet, fromStart bool) *Workload {
 	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
 	if len(set.Spec.Undecodable) > 0 {
@@ -68,8 +68,8 @@ func fromAdvanced(set *v1beta1.StatefulSet, fromStart bool) *Workload {
 	return workloadOf(kind, set, orUnknown(statefulset.Ordinals(set, fromStart)))
 }
 
-// fromAny reads an object of any other kind that has the number of Pods in spec.replicas, and optionally ordinals in
-// spec.ordinals.start and spec.reserveOrdinals.
+// fromAny converts an object of any other kind. spec.replicas contains the number of Pods; spec.ordinals.start and
+// spec.reserveOrdinals are optional.
 func fromAny(object *unstructured.Unstructured) *Workload {
 	return workloadOf(object.GroupVersionKind(), object, wantedBy(object.Object))
 }
@@ -108,7 +108,7 @@ func wantedBy(object map[string]any) ordinals.Set {
 	return orUnknown(ordinals.Of(ordinals.Paths{}, start, replicas, reserved...))
 }
 
-// number reads a non-negative 32-bit integer, or returns absent if there is no value.
+// number converts a value to a non-negative integer of 32 bits; if there is no value, the result is absent.
 func number(value any, absent int) (int, bool) {
 	switch value := value.(type) {
 	case nil:

@@ -27,15 +27,17 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Ref names a workload in a known namespace. Group and Kind identify the kind; the Version does not matter.
+// Ref names a workload whose namespace is known from the context. The kind is compared by group and kind; the version
+// does not matter.
 type Ref struct {
 	schema.GroupKind
 
 	Version, Name string
 }
 
-// RefOf parses an API version, a kind and a name, and returns a zero Ref for invalid input. Any user can write owner
-// references, and the manager uses the parts in the URL of a request with the manager's rights.
+// RefOf parses an API version, a kind and a name, and returns a zero Ref for invalid input. The input must be checked,
+// because any user can write owner references, and the manager puts the parts into the URL of a request with the
+// manager's permissions.
 func RefOf(apiVersion, kind, name string) Ref {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || len(name) > validation.DNS1123SubdomainMaxLength || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||
@@ -50,7 +52,7 @@ func (r Ref) Is(other Ref) bool {
 	return r.GroupKind == other.GroupKind && r.Name == other.Name && r.Name != ""
 }
 
-// Owners knows the controllers of objects, and how many Pods should exist. Owners is safe for concurrent use. Make
+// Owners finds the controllers of objects, and says how many Pods should exist. Owners is safe for concurrent use. Make
 // Owners with NewOwners.
 type Owners struct {
 	kinds  map[schema.GroupKind]*ownercache.Index[client.Object]
@@ -63,21 +65,21 @@ type Owners struct {
 	scaled map[schema.GroupKind]scaledKind
 }
 
-// scale is an answer of the scale subresource of a workload whose kind is not cached.
+// scale is the answer of the scale subresource of a workload whose kind is not cached.
 type scale struct {
 	at       time.Time
 	replicas int32
 	known    bool
 }
 
-// scaleLasts is how long an answer is used before Owners asks for the scale again, because Pods of the workload are
-// created and deleted more often than the scale changes.
+// scaleLasts is how long an answer is used before the API server is asked again: Pods of the workload are created and
+// deleted more often than the scale changes.
 const scaleLasts = 5 * time.Second
 
-// scaleKept is how long an answer is used while newer requests fail.
+// scaleKept is how long an answer is used if newer requests fail.
 const scaleKept = 10 * time.Minute
 
-// Kinds returns an object of each workload kind that is read from caches.
+// Kinds returns an empty object of each workload kind that is read from caches.
 func Kinds() []client.Object {
 	return []client.Object{
 		&appsv1.ReplicaSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
@@ -85,9 +87,9 @@ func Kinds() []client.Object {
 	}
 }
 
-// NewOwners returns Owners. Workloads of the [Kinds] are read from the manager's cache. For any other kind, Owners
-// reads the scale from the API server with c. The cache of a kind that is not installed is empty. Call NewOwners
-// before the manager starts.
+// NewOwners returns Owners. Workloads of the [Kinds] are read from the manager's cache. The scale of a workload of any
+// other kind is read from the API server with c. If a kind is not installed, its cache is empty. Call NewOwners before
+// the manager starts.
 func NewOwners(ctx context.Context, mgr ownercache.Manager, c client.Client, now clock.PassiveClock) (*Owners, error) {
 	w := &Owners{
 		kinds: map[schema.GroupKind]*ownercache.Index[client.Object]{}, scheme: mgr.GetScheme(), reader: c, clock: now, scales: map[string]scale{}, scaled: map[schema.GroupKind]scaledKind{},
@@ -113,15 +115,15 @@ func (w *Owners) RefTo(object client.Object) Ref {
 	return Ref{kind.GroupKind(), kind.Version, object.GetName()}
 }
 
-// Knows reports whether workloads of the kind are cached, so that changes cause events.
+// Knows reports whether workloads of the kind are cached, so that changes of a workload cause events.
 func (w *Owners) Knows(kind schema.GroupKind) bool { return w.kinds[kind] != nil }
 
-// deepest bounds the length of a chain of controllers: a Pod's controller, the controller's controller, such as a
-// UnitedDeployment, and so on.
+// deepest is the largest length of a chain of controllers: a Pod's controller, the controller of this controller, such
+// as a UnitedDeployment, and so on.
 const deepest = 4
 
-// Above returns the chain of controllers above an object, as far as the caches know. known is false if the kind of a
-// controller is cached but the controller is not in the cache: the controller may be new or deleted.
+// Above returns the chain of controllers above an object, as far as the caches know. known is false if a controller of
+// a cached kind is not in the cache: the controller may be new, or may be deleted.
 func (w *Owners) Above(object metav1.Object) (chain []Ref, known bool) {
 	for range deepest {
 		owner := metav1.GetControllerOfNoCopy(object)
@@ -143,8 +145,8 @@ func (w *Owners) Above(object metav1.Object) (chain []Ref, known bool) {
 	return chain, true
 }
 
-// Below returns the UID of a workload, and the UIDs of the workloads that the workload controls, directly or
-// indirectly. Pods are left out.
+// Below returns the UID of a workload, and the UIDs of all workloads that it controls, directly or indirectly. Pods are
+// left out.
 func (w *Owners) Below(namespace string, workload types.UID) []types.UID {
 	all := []types.UID{workload}
 	for i := 0; i < len(all) && i < mostBelow; i++ {
@@ -157,12 +159,12 @@ func (w *Owners) Below(namespace string, workload types.UID) []types.UID {
 	return all
 }
 
-// mostBelow bounds how many workloads Below visits, because any user can write owner references.
+// mostBelow is the largest number of workloads that Below visits, because any user can write owner references.
 const mostBelow = 1000
 
-// Expected returns how many Pods a workload should have: 0 if the workload is gone or being deleted. known is false if
-// the kind has no number of Pods, or the API server gave no answer. Expected returns no error, because a caller counts
-// the Pods of several workloads, and a single failure must not stop the count.
+// Expected returns how many Pods a workload should have; 0 if the workload does not exist or is being deleted. known is
+// false if the kind has no number of Pods, or the API server gave no answer. Expected returns no error, because callers
+// count the Pods of several workloads, and a single failure must not stop the count.
 func (w *Owners) Expected(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	if ref.Name == "" {
 		return 0, false
@@ -203,10 +205,10 @@ func Replicas(object client.Object) int32 {
 	return max(*replicas, 0)
 }
 
-// scaleOf reads the scale of a workload from the API server, unless the last answer is recent. If the kind has no
-// scale, the number of Pods is unknown, and scaleOf does not ask about the kind again for noScaleLasts. A workload
-// without a scale is gone if another workload of the kind had a scale. If the request fails, the last answer is
-// returned.
+// scaleOf reads the scale of a workload from the API server, unless a recent answer is known. If the kind has no scale
+// subresource, the number of Pods is unknown, and the kind is not asked about again for the time noScaleLasts. If the
+// API server finds no scale, but another workload of the kind has had a scale, the workload no longer exists. If the
+// request fails, the last answer is returned.
 func (w *Owners) scaleOf(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	key, now := fmt.Sprint(namespace, "/", ref.Group, "/", ref.Kind, "/", ref.Name), w.clock.Now()
 	w.mu.Lock()
@@ -234,15 +236,15 @@ func (w *Owners) scaleOf(ctx context.Context, namespace string, ref Ref) (replic
 	kind = scaledKind{has: kind.has || known, asked: now}
 	w.scaled[ref.GroupKind] = kind
 	if !found && kind.has {
-		known = true // the workload is gone and has no Pods
+		known = true // the workload does not exist, and has no Pods
 	}
 	w.scales[key] = scale{at: now, replicas: replicas, known: known}
 	return replicas, known
 }
 
-// mayAsk reports whether Owners may ask the API server about a further kind. Every user who may create Pods can invent
-// kinds, and each request for a new kind is expensive for the API server and the RESTMapper. While mostKinds kinds are
-// remembered, the number of Pods is unknown for every further kind.
+// mayAsk reports whether the API server may be asked about a kind that is not remembered yet. Every user who may create
+// Pods can invent kinds, and the first request for a kind is expensive for the API server and the RESTMapper. While
+// mostKinds kinds are remembered, the number of Pods is unknown for workloads of further kinds.
 func (w *Owners) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,23 +255,23 @@ func (w *Owners) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	return len(w.scaled) < mostKinds
 }
 
-// scaledKind is what is known about a kind that is not cached: whether a workload of the kind had a scale, and the
-// time of the last request.
+// scaledKind is what Owners remembers about a kind that is not cached: whether a workload of the kind had a scale, and
+// the time of the last request.
 type scaledKind struct {
 	has   bool
 	asked time.Time
 }
 
 const (
-	// noScaleLasts is how long Owners remembers that a kind has no scale.
+	// noScaleLasts is how long Owners remembers that a kind has no scale subresource.
 	noScaleLasts = time.Minute
-	// mostKinds bounds the number of remembered kinds, and mostScales the number of remembered workloads.
+	// mostKinds is the largest number of remembered kinds, and mostScales the largest number of remembered workloads.
 	mostKinds  = 1000
 	mostScales = 10_000
 )
 
-// askScale reads the scale from the API server. found is false if the workload is missing or the kind has no scale:
-// the API server gives the same answer in both cases.
+// askScale reads the scale from the API server. found is false if the workload does not exist or the kind has no scale
+// subresource: the API server gives the same answer in both cases.
 func (w *Owners) askScale(ctx context.Context, namespace string, ref Ref) (replicas int32, found, known bool, err error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(ref.WithVersion(ref.Version))
@@ -287,5 +289,5 @@ func (w *Owners) askScale(ctx context.Context, namespace string, ref Ref) (repli
 		return 0, false, false, fmt.Errorf("reading the scale of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
 	}
 	n, _, err := unstructured.NestedInt64(got.Object, "spec", "replicas")
-	return int32(max(n, 0)), true, err == nil, nil //nolint:gosec // Replicas are an int32; a scale that is none says nothing.
+	return int32(max(n, 0)), true, err == nil, nil //nolint:gosec // Replicas are an int32; a scale without them says nothing.
 }

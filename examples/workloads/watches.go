@@ -30,23 +30,24 @@ import (
 const (
 	// look is the interval at which the API server is asked about a listed kind that is not installed.
 	look = 10 * time.Second
-	// longest is the longest interval: look doubles each time the kind is not installed.
+	// longest is the longest interval: the interval doubles each time the kind is still not installed.
 	longest = time.Minute
 )
 
-// Objects gives access to the objects of kinds that may be listed, installed and removed at any time. Implementations
-// must be safe for concurrent use.
+// Objects provides the objects of kinds that may be listed, installed and removed at any time. Implementations must be
+// safe for concurrent use.
 type Objects interface {
-	// Served returns the kinds whose objects are known.
+	// Served returns the kinds whose objects are known at present.
 	Served() []schema.GroupVersionKind
-	// Get returns an object. known is false if it is unknown whether the object exists.
+	// Get returns an object, or nil if the object does not exist. known is false if it is unknown whether the object
+	// exists.
 	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
-	// OnChange registers f. f is called with an object that was created, changed or deleted, and with nil when all
-	// objects of a kind have become known. Call OnChange before the manager starts.
+	// OnChange registers a function to be called on changes. f is called with each object that was created, changed or
+	// deleted, and with nil when all objects of a kind have become known. Call OnChange before the manager starts.
 	OnChange(f func(kind schema.GroupKind, object client.Object))
 }
 
-// Manager is the part of a controller-runtime manager used by Watches.
+// Manager lists the methods of a controller-runtime manager that Watches use.
 type Manager interface {
 	GetConfig() *rest.Config
 	GetHTTPClient() *http.Client
@@ -59,7 +60,7 @@ type Manager interface {
 type Watches struct {
 	mgr       Manager
 	list      *List
-	namespace string // empty for all namespaces
+	namespace string // empty means all namespaces
 	keep      toolscache.TransformFunc
 	clock     clock.WithDelayedExecution
 	log       logr.Logger
@@ -73,21 +74,21 @@ type Watches struct {
 	watches map[schema.GroupVersionKind]*oneWatch
 }
 
-// missing is a kind that is listed but not installed.
+// missing describes a kind that is listed but not installed.
 type missing struct {
 	pause time.Duration
-	next  time.Time // when to ask the API server again
+	next  time.Time // when to ask the API server again about the kind
 }
 
-// oneWatch is the watch of a kind.
+// oneWatch is the watch of a single kind.
 type oneWatch struct {
 	index  *ownercache.Index[*unstructured.Unstructured]
 	cancel context.CancelFunc
 }
 
-// Watch returns watches of the listed kinds, in a namespace or, if namespace is empty, in all namespaces. keep is the
-// transform of cached objects. Add the Watches to the manager after the last call of OnChange. The Watches run on the
-// leader.
+// Watch returns watches of the listed kinds in a namespace; if namespace is empty, in all namespaces. keep reduces each
+// object before the object is cached. Add the Watches to the manager after the last call of OnChange. The Watches run
+// only on the leader.
 func Watch(mgr Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
 	return &Watches{
 		mgr: mgr, list: list, namespace: namespace, keep: keep, clock: clock.RealClock{}, log: mgr.GetLogger().WithName("kinds"),
@@ -100,7 +101,7 @@ func (w *Watches) OnChange(f func(schema.GroupKind, client.Object)) {
 	w.changed = append(w.changed, f)
 }
 
-// Served implements Objects. The kinds are in the order of the list.
+// Served implements Objects. The kinds are returned in the order of the list.
 func (w *Watches) Served() (kinds []schema.GroupVersionKind) {
 	listed, _ := w.list.now()
 	w.mu.RLock()
@@ -131,14 +132,14 @@ func (w *Watches) Get(kind schema.GroupKind, namespace, name string) (object *un
 	return nil, false
 }
 
-// NeedLeaderElection is true.
+// NeedLeaderElection returns true.
 func (*Watches) NeedLeaderElection() bool { return true }
 
-// Start keeps the watches in line with the list until ctx ends.
+// Start starts and ends watches as the list changes, until ctx ends.
 func (w *Watches) Start(ctx context.Context) error {
 	defer w.running.Wait()
 	for {
-		next := w.list.next() // taken before the list is read, so no change is missed
+		next := w.list.next() // the channel is taken before the list is read, so no change is missed
 		timer := w.clock.NewTimer(look)
 		again := timer.C()
 		if !w.adjust(ctx) {
@@ -150,7 +151,7 @@ func (w *Watches) Start(ctx context.Context) error {
 		case <-next:
 		case <-again:
 		case kind := <-w.lost:
-			if w.end(kind) { // the kind was installed until now
+			if w.end(kind) { // the kind was installed until now, so its objects were known
 				delete(w.missing, kind)
 			}
 			w.misses(kind)
@@ -159,8 +160,8 @@ func (w *Watches) Start(ctx context.Context) error {
 	}
 }
 
-// misses sets the time at which the API server is asked about a kind again, each time after a longer pause. The first
-// miss of a kind is logged.
+// misses sets the time at which the API server is asked about a missing kind again, each time after a longer pause.
+// Only the first miss of a kind is logged.
 func (w *Watches) misses(kind schema.GroupVersionKind) {
 	m, again := w.missing[kind]
 	if !again {
@@ -171,7 +172,8 @@ func (w *Watches) misses(kind schema.GroupVersionKind) {
 	w.missing[kind] = m
 }
 
-// adjust starts and ends watches as listed, and reports whether a listed kind cannot be watched yet.
+// adjust starts and ends watches so that all listed kinds are watched. The result is true if a listed kind cannot be
+// watched yet.
 func (w *Watches) adjust(ctx context.Context) (waits bool) {
 	listed, _ := w.list.now()
 	w.mu.RLock()
@@ -209,7 +211,7 @@ func (w *Watches) adjust(ctx context.Context) (waits bool) {
 	return waits
 }
 
-// end ends the watch of a kind, and reports whether the objects of the kind had become known.
+// end ends the watch of a kind. The result is true if the objects of the kind were known.
 func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,8 +224,8 @@ func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	return watch.index.HasSynced()
 }
 
-// isServed returns nil if the API server has a kind. isServed asks the API server, because a RESTMapper also knows
-// kinds that have been removed.
+// isServed returns nil if the API server serves a kind. The API server is asked directly, because a RESTMapper also
+// knows kinds that have been removed.
 func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(w.mgr.GetConfig(), w.mgr.GetHTTPClient())
 	if err != nil {
@@ -239,7 +241,7 @@ func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// begin starts to watch a kind, in a separate cache that ends with the watch.
+// begin starts to watch a kind, in a cache of its own that ends with the watch.
 func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error {
 	if err := w.isServed(kind); err != nil {
 		return err
@@ -263,7 +265,7 @@ func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error
 			return
 		}
 		w.log.Info("A kind is watched", "kind", kind.String())
-		for _, object := range index.All() { // until now, Get answered "unknown" to listeners
+		for _, object := range index.All() { // until now, Get has answered "unknown" for objects of the kind
 			w.tell(kind.GroupKind(), object)
 		}
 		w.tell(kind.GroupKind(), nil)
@@ -276,10 +278,10 @@ func (w *Watches) cacheOf(ctx context.Context, kind schema.GroupVersionKind) (ca
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(), DefaultTransform: w.keep,
 		DefaultWatchErrorHandler: func(watch context.Context, r *toolscache.Reflector, err error) {
 			if !apierrors.IsNotFound(err) {
-				toolscache.DefaultWatchErrorHandler(watch, r, err) // the default handler logs
+				toolscache.DefaultWatchErrorHandler(watch, r, err) // the default handler logs the error
 				return
 			}
-			select { // the CRD is gone
+			select { // the CRD was removed
 			case w.lost <- kind:
 			case <-ctx.Done():
 			}

@@ -1,4 +1,4 @@
-// Command kruise-daemon runs the node agent in place of OpenKruise's daemon.
+// Command kruise-daemon runs this project's node agent in place of OpenKruise's daemon.
 package main
 
 import (
@@ -19,13 +19,13 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	_ "k8s.io/component-base/logs/json/register" // adds the log format json
+	_ "k8s.io/component-base/logs/json/register" // registers the log format json
 	"k8s.io/klog/v2"
 
 	"github.com/workloadkit/workloadkit/examples/daemon"
 )
 
-// usage is an error in the command line, for which the exit code is 2.
+// usage is an error in the command line; the exit code is then 2.
 type usage struct{ error }
 
 func main() {
@@ -43,7 +43,7 @@ func main() {
 	os.Exit(1)
 }
 
-// version is set by the linker: -X main.version=v0.1.0.
+// version is set by the linker, by -X main.version=v0.1.0.
 var version = "dev"
 
 const longHelp = `Run the node agent for apps.kruise.io.
@@ -53,7 +53,7 @@ The agent runs once on each Node, with the Node's /var/run at /hostvarrun. It wa
 Environment:
   NODE_NAME   name of the Node; required`
 
-// flags are the command-line flags, with OpenKruise's names and defaults where OpenKruise has the flag.
+// flags are the flags of the command line. A flag that OpenKruise has too has the same name and the same default.
 type flags struct {
 	kubeconfig              string
 	address, metrics, pprof string
@@ -114,7 +114,7 @@ func (f *flags) run(ctx context.Context, node string) error {
 	return f.serve(logr.NewContext(ctx, log), rest.AddUserAgent(config, "kruise-daemon"), node)
 }
 
-// serve runs agent and HTTP servers until one fails, or the context ends.
+// serve runs the agent and its HTTP servers until one of them fails, or ctx ends.
 func (f *flags) serve(ctx context.Context, config *rest.Config, node string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

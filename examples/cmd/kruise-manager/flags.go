@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// flags are the command-line flags: those of OpenKruise that have an effect here.
+// flags are the flags of the command line: the flags of OpenKruise's manager that have an effect here.
 type flags struct {
 	getenv  func(string) string
 	all     *pflag.FlagSet
@@ -37,7 +37,7 @@ func newFlags(getenv func(string) string) *flags {
 
 func (f *flags) add(fs *pflag.FlagSet) {
 	f.all = fs
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // klog's flags are written with _ as well as with -
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // klog's flags may be written with _ instead of -
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty means the cluster this process runs in")
 	fs.StringVar(&f.gates, "feature-gates", "", "feature gates, as Name=true,Other=false; AllAlpha and AllBeta stand for those of a stage that are built")
 	fs.StringVar(&f.set.MetricsAddress, "metrics-addr", ":8080", "address to serve metrics on; 0 serves none")
@@ -83,7 +83,7 @@ func (f *flags) addRateLimit(fs *pflag.FlagSet) {
 	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", 100, "objects beyond that in a burst")
 }
 
-// options returns the manager's options. All errors are about the command line or the environment.
+// options returns the options of the manager. An error is always about the command line or the environment.
 func (f *flags) options() (manager.Options, error) {
 	out := f.set
 	err := f.validate()
@@ -113,7 +113,7 @@ func (f *flags) options() (manager.Options, error) {
 	return out, nil
 }
 
-// announce logs which flags and feature gates of the command line have no effect, or only part of their effect.
+// announce logs the flags and feature gates of the command line that have no effect, or only part of their effect.
 func (f *flags) announce(log logr.Logger) {
 	f.all.Visit(func(set *pflag.Flag) {
 		if _, ok := set.Value.(*unused); ok {

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// spareHeap is how many bytes of garbage may accumulate before a garbage collection, even if the heap is small.
+	// spareHeap is how many bytes of garbage may accumulate before a garbage collection, even if the live heap is
+	// small.
 	spareHeap = 32 << 20
-	// sparePercent is the same limit in percent of the live heap; the larger limit counts. Most of a large heap are
-	// cached objects that live long: more frequent collections than by Go's default cost little, and save a third of
-	// the memory.
+	// sparePercent is how much garbage may accumulate, in percent of the live heap. The larger of both limits applies.
+	// Most of a large heap consists of cached objects that live long. More frequent collections than Go's default cost
+	// little in this case, and save a third of the memory.
 	sparePercent = 40
 )
 
-// spareGarbage sets the percentage for the garbage collector after each collection, as long as the process runs. A
-// fixed percentage does not suit all managers: with few Pods, a manager would spend a quarter of its time collecting 8
-// MiB again and again; with many Pods, it would need too much memory.
+// spareGarbage sets the percentage for the garbage collector anew after each collection, as long as the process runs.
+// No fixed percentage suits all managers. With few Pods, a manager would spend a quarter of its time collecting 8 MiB
+// again and again. With many Pods, a manager would need too much memory.
 func spareGarbage(percent int) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -27,7 +28,7 @@ func spareGarbage(percent int) {
 	if next != percent {
 		debug.SetGCPercent(next)
 	}
-	// The next collection frees this object and so calls spareGarbage again.
+	// The next collection frees this object, and then calls spareGarbage again.
 	runtime.AddCleanup(new(*int), spareGarbage, next)
 }
 
@@ -37,9 +38,9 @@ func gcPercent(live uint64) int {
 	return max(sparePercent, int(100*spareHeap/max(live, 4<<20)))
 }
 
-// limitMemory makes the garbage collector work more often when memory use is near the container's limit. The manifests
-// set the environment variable MEMORY_LIMIT to the limit, in bytes. A tenth of the limit is reserved for memory that
-// the collector does not count. GOMEMLIMIT takes precedence.
+// limitMemory makes the garbage collector run more often when the memory used is near the container's limit. The
+// manifests set the environment variable MEMORY_LIMIT to the container's limit, in bytes. A tenth of the limit is
+// reserved for memory that the collector does not count. The variable GOMEMLIMIT takes precedence.
 func limitMemory(getenv func(string) string) error {
 	text := getenv("MEMORY_LIMIT")
 	if text == "" || getenv("GOMEMLIMIT") != "" {

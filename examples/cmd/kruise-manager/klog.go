@@ -10,27 +10,27 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// unused is a flag of klog about where log lines are written, or about their prefix. This manager always writes to
-// standard error in its own format, but must accept command lines written for other managers. The value is checked but
-// has no effect.
+// unused is a flag of klog that has no effect here: about where log lines are written, or about the prefix of log
+// lines. This manager always writes log lines to standard error in a format of its own, but must accept command lines
+// that were written for other managers. The value is validated, and then ignored.
 type unused struct {
 	kind, text string
 	check      func(string) error
 }
 
-// String returns the value as given.
+// String returns the value as given on the command line.
 func (u *unused) String() string { return u.text }
 
-// Type returns the type's name for the help.
+// Type returns the name of the value's type, for the help.
 func (u *unused) Type() string { return u.kind }
 
-// Set checks the value.
+// Set validates and stores the value.
 func (u *unused) Set(text string) error {
 	u.text = text
 	return u.check(text)
 }
 
-// addKlog adds every flag of klog except v and vmodule. The logging configuration adds v and vmodule.
+// addKlog adds the flags of klog, except v and vmodule. The flags v and vmodule come from the logging configuration.
 func addKlog(fs *pflag.FlagSet) {
 	add := func(kind, whenBare string, check func(string) error, names ...string) {
 		for _, name := range names {
@@ -73,8 +73,8 @@ func isPlace(text string) error {
 	return nil
 }
 
-// twoDashes adds a second dash to klog's flags written with a single dash, which Go's flag package allows. pflag would
-// parse the name as a series of one-letter flags.
+// twoDashes adds a second dash to flags of klog that were written with a single dash, as Go's package flag allows.
+// Otherwise pflag would parse the name as a series of one-letter flags.
 func twoDashes(args []string) []string {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addKlog(fs)

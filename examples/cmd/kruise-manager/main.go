@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	_ "time/tzdata" // for schedules, because an image may lack time zone data
+	_ "time/tzdata" // for schedules with a time zone, because an image may lack time zone data
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	_ "k8s.io/component-base/logs/json/register" // adds the log format json
+	_ "k8s.io/component-base/logs/json/register" // registers the log format json
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -104,7 +104,7 @@ Environment, as OpenKruise reads it where it does:
 
 A feature gate that nobody knows is refused with a list of all.`
 
-// version is set by the linker (-X main.version=v0.1.0) if the build information has no version.
+// version is set by the linker, by -X main.version=v0.1.0, if the build information contains no version.
 var version string
 
 func buildVersion() string {

@@ -48,7 +48,7 @@ func migrateCommand() *cobra.Command {
 	return cmd
 }
 
-// report prints a line.
+// report prints a line about a step of the migration.
 func report(out io.Writer, step storagemigration.Step, to string, dryRun bool) {
 	var line string
 	switch {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// validate returns an error for each invalid value, with the flag, the value and the allowed values. validate never
-// replaces a value silently: a zero that elsewhere would mean a default is an error here.
+// validate returns an error for each invalid value, with the flag, the value and the allowed values. No value is
+// replaced silently: a zero is an error here, although elsewhere a zero means the default.
 func (f *flags) validate() error {
 	problems := []error{f.validateLeaderElection(), f.validateRates()}
 	refuse := func(when bool, flag string, value any, want string) {
@@ -49,7 +49,7 @@ func (f *flags) validate() error {
 	return errors.Join(problems...)
 }
 
-// validateLeaderElection checks values that the leader election would refuse only after a connection was made.
+// validateLeaderElection checks values that the leader election itself would refuse only after a connection was made.
 func (f *flags) validateLeaderElection() error {
 	e := f.leader
 	problems := []error{
@@ -91,7 +91,7 @@ func (f *flags) validateRates() error {
 	return errors.Join(problems...)
 }
 
-// named returns an error unless the value is a valid name.
+// named returns an error unless the value of a flag is a valid name.
 func named(flag, value string, check func(string) []string) error {
 	if problems := check(value); len(problems) > 0 {
 		return fmt.Errorf("--%s %q: %s", flag, value, strings.Join(problems, "; "))
@@ -101,7 +101,8 @@ func named(flag, value string, check func(string) []string) error {
 
 func isRate(value float64) bool { return value >= 0 && !math.IsInf(value, 1) }
 
-// isAddress reports whether a server can listen on an address. An empty text or 0 means that no server is started.
+// isAddress reports whether the value is an address on which a server can listen. Empty or 0 is also accepted, and
+// means that no server is started.
 func isAddress(address string) bool {
 	if address == "" || address == "0" {
 		return true

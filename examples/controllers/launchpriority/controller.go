@@ -1,14 +1,16 @@
-// Package launchpriority answers "when may the next containers of this Pod start?". The controller opens the barriers
-// added to Pods by package launchorder, one launch priority after the other, by adding keys to a ConfigMap.
+// Package launchpriority answers "when may the next containers of this Pod start?". Package launchorder adds barriers
+// to Pods, each an environment variable that refers to a key in a ConfigMap. The controller opens the barriers by
+// adding the keys, one launch priority after the other.
 //
-// The controller does not watch ConfigMaps. The process remembers its own writes as long as the Pod needs the
-// ConfigMap. A Pod with two priorities costs three requests: one creates the ConfigMap with the first keys, one adds
-// the other keys, and one marks the Pod.
+// The controller does not watch ConfigMaps. Instead, the process remembers its own writes as long as the Pod needs the
+// ConfigMap. A Pod with two priorities costs three requests: the first creates the ConfigMap with the keys of the
+// higher priority, the second adds the remaining keys, and the third marks the Pod.
 //
-// The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod with
-// the same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage
-// collected later. Until the first pass for the Pod, the old ConfigMap exists; containers started by the kubelet until
-// then are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
+// The Pod owns the ConfigMap, so the ConfigMap is garbage collected with the Pod. If a deleted Pod of the same name has
+// left a ConfigMap, the controller deletes this ConfigMap and creates a new one. Otherwise the old ConfigMap would open
+// all barriers at once, and would be garbage collected later. The old ConfigMap exists until the Pod is reconciled for
+// the first time. Containers that the kubelet has started by then are not stopped. A ConfigMap that has no owner is not
+// changed, and an event on the Pod says so.
 package launchpriority
 
 import (
@@ -35,20 +37,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName names the controller as a user agent and as the source of events.
+// ControllerName is the controller's user agent, and the source of its events.
 const ControllerName = "container-launch-priority-controller"
 
-// BarrierOfAnother means that the ConfigMap for starting a Pod's containers belongs to somebody else. The controller
-// does not change such a ConfigMap.
+// BarrierOfAnother means that the ConfigMap that should start a Pod's containers belongs to somebody else. The
+// controller does not change such a ConfigMap.
 const BarrierOfAnother reason.Code = "BarrierOfAnother"
 
-// name is the name of the loop.
+// name is the name of the reconcile loop.
 const name = "launch-priority"
 
 // Reconciler opens the barriers of Pods.
 type Reconciler struct {
 	order   *launchorder.Order
-	client  client.Client // reads Pods from the cache
+	client  client.Client // reads Pods from the cache, writes to the API server
 	live    client.Reader
 	events  record.EventRecorder
 	options kruise.Options
@@ -58,14 +60,14 @@ type Reconciler struct {
 	barriers map[types.NamespacedName]barrier
 }
 
-// barrier is what the process knows about a Pod's ConfigMap.
+// barrier is what the process remembers about a Pod's ConfigMap.
 type barrier struct {
 	pod, uid types.UID
 	opened   map[string]string
 	marked   bool
 }
 
-// Setup adds the controller to a manager. c writes, and reads from the manager's cache.
+// Setup adds the controller to a manager. The controller writes with c, which must read from the manager's cache.
 func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
@@ -79,17 +81,18 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
 }
 
-// Refused requests are retried with growing back-off.
+// A refused request is tried again with a growing back-off.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// If the kubelet does not find a ConfigMap that was written, the ConfigMap is checked with growing back-off.
+// If the kubelet does not find a ConfigMap that was written, the ConfigMap is checked, each time after a longer
+// back-off.
 func missed() fanout.Task {
 	return fanout.Task{Name: "look", First: 30 * time.Second, Last: 10 * time.Minute}
 }
 
-// Reconcile does the next step for a Pod.
+// Reconcile opens the next barriers of a Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
@@ -111,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: r.distrust(req.NamespacedName, pod)}, nil
 	}
 	if errors.Is(err, podwrite.Replaced) {
-		return ctrl.Result{}, nil // the cache will soon show this
+		return ctrl.Result{}, nil // the cache will soon show the change
 	}
 	if !podwrite.IsLasting(err) && !errors.Is(err, BarrierOfAnother) {
 		return ctrl.Result{}, err
@@ -121,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, r.options.Clock.Now())}, nil
 }
 
-// open adds the keys that are due, and marks the Pod after the last key.
+// open adds the keys whose containers may start, and marks the Pod after the last key.
 func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	key := client.ObjectKeyFromObject(pod)
 	known := r.known(key, pod)
@@ -149,7 +152,7 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// create creates the ConfigMap, or uses an existing ConfigMap of the same Pod.
+// create creates the ConfigMap, or uses the ConfigMap if one exists for the same Pod.
 func (r *Reconciler) create(
 	ctx context.Context, pod *corev1.Pod, step launchorder.Step,
 ) (barrier, launchorder.Step, error) {
@@ -208,7 +211,7 @@ func entries(keys []string) map[string]string {
 	return out
 }
 
-// add adds keys to the known ConfigMap, on condition of its UID.
+// add adds keys to the known ConfigMap; if a ConfigMap with another UID exists, the request fails.
 func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, keys []string) (barrier, error) {
 	patch := map[string]any{"metadata": map[string]any{"uid": known.uid}, "data": entries(keys)}
 	body, err := json.Marshal(patch)
@@ -221,17 +224,17 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}
-	known.opened = r.order.Opened(pod, object.Data) // users with write access may have added much data
+	known.opened = r.order.Opened(pod, object.Data) // other data, which users may add, is not kept
 	return known, nil
 }
 
-// owner says to whom a ConfigMap belongs.
+// owner says to whom an existing ConfigMap belongs.
 type owner int
 
 const (
-	own     owner = iota // the Pod itself
-	former               // an earlier Pod with the same name
-	another              // nobody, or somebody else
+	own     owner = iota // the Pod owns the ConfigMap
+	former               // a deleted Pod of the same name owns the ConfigMap
+	another              // nobody, or somebody else, owns the ConfigMap
 )
 
 func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
@@ -248,7 +251,8 @@ func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
 	return out
 }
 
-// distrust forgets, from time to time, a ConfigMap that the kubelet does not find, and returns when to reconcile again.
+// distrust forgets, from time to time, a ConfigMap that the kubelet does not find, so that the ConfigMap is checked.
+// The result is when to reconcile again.
 func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Duration {
 	known := r.known(key, pod)
 	if !r.order.Misses(pod, known.opened) {
@@ -259,7 +263,7 @@ func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Du
 	if wait, err := r.backoff.Resting(attempt, now); err != nil {
 		return wait
 	}
-	if r.backoff.WasRefused(pod.UID, missed()) { // the back-off is over
+	if r.backoff.WasRefused(pod.UID, missed()) { // the back-off has passed
 		r.forget(key)
 	}
 	return r.backoff.Refused(attempt, launchorder.LaunchNotReady, now)

@@ -1,11 +1,12 @@
-// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Controllers of some kinds
-// open this gate of their Pods themselves. The controller in this package opens the gate of all other Pods.
+// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". The controllers of some
+// kinds open the readiness gate of their Pods themselves. The controller in this package opens the readiness gate of
+// all other Pods.
 //
-// Each Pod costs a single patch of pods/status. An existing condition is not changed, whatever the value. Once a Node
-// has reported containers, the patch requires the observed resourceVersion, so that the patch does not overwrite a
-// holder added at the same time. After a conflict, the cache's next event enqueues the Pod again. Before the report,
-// the Pod is not in service anyway, and requiring the resourceVersion would lead to conflicts with scheduler and
-// kubelet for most Pods.
+// Each Pod costs a single patch of pods/status. If the condition exists already, it is not changed, whatever its value.
+// Once the Node has reported containers, the patch requires the observed resourceVersion, so that the patch cannot
+// overwrite a holder that was added at the same time. (A holder keeps the gate closed.) After a conflict, the cache's
+// next event enqueues the Pod again. Before the Node has reported, the Pod is not in service anyway, and the
+// requirement would lead to conflicts with the scheduler and the kubelet for most Pods.
 package podreadiness
 
 import (
@@ -30,22 +31,23 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// ControllerName names the controller as a user agent.
+// ControllerName is the controller's user agent.
 const ControllerName = "pod-readiness-controller"
 
-// name is the name of the loop.
+// name is the name of the reconcile loop.
 const name = "pod-readiness"
 
 // Reconciler opens readiness gates.
 type Reconciler struct {
-	client  client.Client // reads from the cache
+	client  client.Client // reads Pods from the cache, writes to the API server
 	options kruise.Options
 	backoff fanout.Backoff
-	// opened holds the UIDs of Pods whose condition was written but is not in the cache yet, by namespace and name.
+	// opened contains the UIDs of Pods whose condition was written but does not appear in the cache yet, by namespace
+	// and name.
 	opened sync.Map
 }
 
-// Setup adds the controller to a manager. c writes, and reads from the manager's cache.
+// Setup adds the controller to a manager. The controller writes with c, which must read from the manager's cache.
 func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
 	r := &Reconciler{client: c, options: options.Complete()}
 	return ownercache.AddPodLoop(mgr, name, r, r.closed, r.options.Loop(0, nil))
@@ -56,13 +58,13 @@ func Concerns(pod *corev1.Pod) bool {
 	return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
 }
 
-// closed reports whether this controller must open a Pod's gate.
+// closed reports whether this controller must open the readiness gate of a Pod.
 func (r *Reconciler) closed(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && Concerns(pod) && !r.opensItself(pod)
 }
 
-// opensItself reports whether the kind of a Pod's controller opens the gates of its Pods, together with its own
-// conditions.
+// opensItself reports whether the controller of the Pod opens the readiness gates of its Pods, together with conditions
+// of its own.
 func (r *Reconciler) opensItself(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || r.options.OpensGate == nil {
@@ -72,18 +74,18 @@ func (r *Reconciler) opensItself(pod *corev1.Pod) bool {
 	return err == nil && r.options.OpensGate(schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
 }
 
-// Refused requests are retried with growing back-off.
+// A refused request is tried again with a growing back-off.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// Reconcile opens the gate of a Pod.
+// Reconcile opens the readiness gate of a Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if !r.closed(pod) { // for a deleted Pod closed returns false, too
+	if !r.closed(pod) { // closed returns false for a deleted Pod too
 		r.backoff.Forget(pod.UID)
 		r.opened.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -107,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err == nil:
 		r.opened.Store(req.NamespacedName, pod.UID)
 		return ctrl.Result{}, nil
-	case errors.Is(err, podwrite.Replaced), apierrors.IsConflict(err): // the cache will soon show this
+	case errors.Is(err, podwrite.Replaced), apierrors.IsConflict(err): // the cache will soon show the change
 		return ctrl.Result{}, nil
 	case podwrite.IsLasting(err):
 		ctrl.LoggerFrom(ctx).Error(err, "the readiness gate stays closed")

@@ -30,24 +30,24 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "sidecarterminator-controller"
 
-// Reconciler reconciles Pods.
+// Reconciler stops the sidecars of Pods that run to completion.
 type Reconciler struct {
 	options  kruise.Options
-	client   client.Client // reads from the cache
+	client   client.Client // reads from the cache, writes to the API server
 	pods     *ownercache.Index[*corev1.Pod]
 	requests *ownercache.Index[*v1beta1.ContainerRecreateRequest]
 	clients  *trackedclient.Clients
 	scheme   *runtime.Scheme
 	events   record.EventRecorder
 	backoff  fanout.Backoff
-	told     *kruise.Told // reasons last reported for a Pod
+	told     *kruise.Told // reasons that events have reported about a Pod
 	gone     []func(pod types.UID)
 }
 
-// Reconcile stops the sidecars of a Pod, or does the next step towards this.
+// Reconcile takes the next step towards stopping the sidecars of a Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, ok := r.pods.Get(req.Namespace, req.Name)
 	if !ok || !Concerns(pod) {
@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if pending != nil {
 		return ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
 	}
-	// The cache is sure to show the last own writes only after the check above.
+	// Only after the check above is the cache sure to show the controller's last writes.
 	if pod, ok = r.pods.Get(req.Namespace, req.Name); !ok {
 		return ctrl.Result{}, nil
 	}
@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.act(ctx, pod, t)
 }
 
-// isVirtual reports whether a Node is virtual, so that no node agent can stop containers.
+// isVirtual reports whether a Node is virtual: no node agent runs there to stop containers.
 func (r *Reconciler) isVirtual(ctx context.Context, name string) (bool, error) {
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) isVirtual(ctx context.Context, name string) (bool, error) {
 	return node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet, nil
 }
 
-// act carries out the decision step by step, up to the first failure.
+// act carries out the steps of the decision in order, up to the first failure.
 func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, t todo) (ctrl.Result, error) {
 	c := r.clients.For(pod.UID)
 	for _, step := range []struct {
@@ -110,9 +110,9 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, t todo) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// try does a step unless the step failed a moment ago. After a failure, the step is tried again after a back-off that
-// doubles each time; events of the Pod do not shorten the back-off. Conflicts are returned to the queue, because an
-// event follows.
+// try carries out a step, unless the step has failed a moment ago. After a failure, the step is tried again after a
+// back-off that doubles each time. Events of the Pod do not shorten the back-off. A conflict needs no back-off, because
+// an event follows.
 func (r *Reconciler) try(ctx context.Context, pod *corev1.Pod, name string, do func() error) (ctrl.Result, error) {
 	attempt := fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: name}}
 	now := r.options.Clock.Now()
@@ -145,7 +145,7 @@ func (r *Reconciler) replaceImages(ctx context.Context, c client.Client, pod *co
 	return nil
 }
 
-// create creates a request for the node agent to stop sidecars.
+// create creates a ContainerRecreateRequest, so that the node agent stops sidecars.
 func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Pod, t todo) error {
 	request := &v1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: t.request},
@@ -156,8 +156,8 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	for _, name := range t.stop {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
 	}
-	// blockOwnerDeletion is not set: a deleted Pod need not wait for its requests, and the controller then needs no
-	// right on Pods' finalizers.
+	// blockOwnerDeletion is not set: the deletion of a Pod need not wait for requests, and the controller then needs no
+	// permission for the finalizers of Pods.
 	if err := controllerutil.SetControllerReference(pod, request, r.scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return err
 	}
@@ -169,14 +169,14 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	return nil
 }
 
-// tell sends one event about what a Pod waits for.
+// tell sends an event about the reasons why sidecars of a Pod still run, once for the same reasons.
 func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
 	if text := waits.Summary(kruise.ReasonsInEvent); r.told.IsNews(pod.UID, "waits", text) {
 		r.events.Event(pod, corev1.EventTypeWarning, string(waits[0].Code), text)
 	}
 }
 
-// forget drops everything remembered about a deleted Pod.
+// forget forgets everything that is remembered about a deleted Pod.
 func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.clients.Forget(pod)
 	r.backoff.Forget(pod.UID)
@@ -185,7 +185,7 @@ func (r *Reconciler) forget(pod *corev1.Pod) {
 	}
 }
 
-// isGone reports whether an error means that the Pod does not exist any more.
+// isGone reports whether an error means that the Pod no longer exists.
 func isGone(err error) bool {
 	return errors.Is(err, podwrite.Replaced) || apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

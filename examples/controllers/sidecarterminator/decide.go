@@ -16,37 +16,37 @@ const (
 	// MainContainerWaiting means that a main container has not started and will not start soon. Sidecars continue to
 	// run until the main container has ended.
 	MainContainerWaiting reason.Code = "MainContainerWaiting"
-	// SidecarWaiting means that a sidecar has not started and will not start soon. There is no instance to stop, and so
-	// the Pod does not end.
+	// SidecarWaiting means that a sidecar has not started and will not start soon. The sidecar has no instance that
+	// could be stopped, and so the Pod does not end.
 	SidecarWaiting reason.Code = "SidecarWaiting"
-	// SidecarRestarted means that the kubelet has restarted a stopped sidecar, because the Pod restarts containers on
-	// failure.
+	// SidecarRestarted means that the kubelet has restarted a stopped sidecar, because the Pod's restart policy is
+	// OnFailure.
 	SidecarRestarted reason.Code = "SidecarRestarted"
-	// SidecarRuns means that sidecars with ignored exit codes continue to run until another sidecar has ended.
+	// SidecarRuns means that sidecars whose exit codes are ignored continue to run until another sidecar has ended.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// RequestNamesTaken means that somebody else's requests have all the names that the controller tries for the Pod.
+	// RequestNamesTaken means that requests of somebody else have all the names that the controller tries for the Pod.
 	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 
-// todo says what must be done for a Pod, in order. The zero value means that nothing must be done.
+// todo says what must be done for a Pod, in the order of the fields. The zero value means that nothing must be done.
 type todo struct {
-	// images are the new images, by container name.
+	// images contains the new images, by container name.
 	images map[string]string
-	// phase is the phase to set before the last sidecars are stopped.
+	// phase is the Pod phase to set before the last sidecars are stopped.
 	phase corev1.PodPhase
-	// request is the name of a request to create, or "" for none, and stop lists its containers.
+	// request is the name of the request to create, or "" for none, and stop contains the names of its containers.
 	request string
 	stop    []string
-	// waits are the reasons why sidecars still run.
+	// waits contains the reasons why sidecars still run.
 	waits reason.List
 }
 
-// isDue reports whether the sidecars of a Pod must be stopped now, and otherwise returns what somebody must repair
-// first.
+// isDue reports whether the sidecars of a Pod must be stopped now. If they must not, waits says what somebody must
+// repair first.
 func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 	mains, sidecars := containersOf(pod)
-	// The phase does not show this: it is Pending as long as a container waits for its first start (getPhase in
-	// pkg/kubelet/kubelet_pods.go).
+	// The Pod's phase does not show that sidecars run, because the phase is Pending as long as a container waits for
+	// its first start (getPhase in pkg/kubelet/kubelet_pods.go).
 	if !Concerns(pod) || !slices.ContainsFunc(sidecars, isRunning) {
 		return false, nil
 	}
@@ -66,15 +66,15 @@ func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 
 func isRunning(c container) bool { return !c.hasEnded() }
 
-// decide returns what must be done for a Pod whose sidecars must be stopped, from its arguments alone. requests returns
-// the request with a name in the Pod's namespace, or nil.
+// decide returns what must be done for a Pod whose sidecars must be stopped. The decision depends on the arguments
+// alone. requests returns the request of a given name in the Pod's namespace, or nil.
 func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.ContainerRecreateRequest) (t todo) {
 	if virtual {
 		return onVirtualNode(pod)
 	}
 	mains, sidecars := containersOf(pod)
 	known := requestsOf(pod, requests)
-	var first, last []container // first are sidecars whose exit codes matter
+	var first, last []container // first contains the sidecars whose exit codes matter, last all others
 	for i := range sidecars {
 		switch c := sidecars[i]; {
 		case c.hasEnded():
@@ -102,7 +102,7 @@ func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.C
 	return t
 }
 
-// onVirtualNode replaces the images of sidecars. Sidecars that name no replacement image are not changed.
+// onVirtualNode decides which images of sidecars are replaced. Sidecars without a replacement image are not changed.
 func onVirtualNode(pod *corev1.Pod) (t todo) {
 	_, sidecars := containersOf(pod)
 	for i := range sidecars {
@@ -116,7 +116,7 @@ func onVirtualNode(pod *corev1.Pod) (t todo) {
 	return t
 }
 
-// phaseOf returns the phase of a Pod as determined by its main containers.
+// phaseOf returns the phase of a Pod as its main containers determine it.
 func phaseOf(mains []container) corev1.PodPhase {
 	for i := range mains {
 		if mains[i].exitCode() != 0 {
@@ -126,7 +126,7 @@ func phaseOf(mains []container) corev1.PodPhase {
 	return corev1.PodSucceeded
 }
 
-// ask adds containers that are in no request yet to a new request.
+// ask adds those containers to a new request that are in no request yet.
 func (t *todo) ask(known knownRequests, containers []container) {
 	for i := range containers {
 		c := &containers[i]
@@ -159,16 +159,17 @@ func waiting(code reason.Code, name, why, detail string) reason.Reason {
 
 func pathOf(name string) string { return "spec.containers[" + name + "]" }
 
-// knownRequests describes the existing requests for a Pod.
+// knownRequests describes the requests that exist for a Pod.
 type knownRequests struct {
-	// restarts holds, for each container in a request, its restart count at the last request.
+	// restarts contains, for each container in a request, the container's restart count when the last request was made.
 	restarts map[string]int32
 	names    []string
-	// next is the name for the next request, or "" if all names are used.
+	// next is the name for the next request, or "" if all names are in use.
 	next string
 }
 
-// requestName returns the name of the n-th request for a Pod, from 1. The first name is the one that OpenKruise uses.
+// requestName returns the name of the n-th request for a Pod; n counts from 1. The name of the first request is the
+// name that OpenKruise uses.
 func requestName(uid types.UID, n int) string {
 	name := "sidecar-termination-" + string(uid)
 	if n > 1 {
@@ -177,8 +178,8 @@ func requestName(uid types.UID, n int) string {
 	return name
 }
 
-// requestsOf reads the existing requests for a Pod. Each request contains a sidecar that the other requests lack, so
-// there are at most as many requests as containers, unless somebody else has created requests.
+// requestsOf reads the requests that exist for a Pod. Each request contains a sidecar that no other request contains.
+// So there are at most as many requests as containers, unless somebody else has created requests.
 func requestsOf(pod *corev1.Pod, requests func(name string) *v1beta1.ContainerRecreateRequest) knownRequests {
 	known := knownRequests{restarts: map[string]int32{}}
 	for n := range len(pod.Spec.Containers) + 1 {

@@ -11,7 +11,7 @@ import (
 )
 
 // Concerns reports whether the controller may have to do something for a Pod, now or later: the Pod runs to completion,
-// has a sidecar, and has not ended. Caches must keep environment and status of such Pods.
+// has a sidecar, and has not ended. Caches must keep the environment and the status of such Pods.
 func Concerns(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || hasEnded(pod) && !isMarked(pod) {
 		return false
@@ -19,17 +19,17 @@ func Concerns(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return roleOf(&c).isSidecar() })
 }
 
-// role is the role of a container, as its environment says.
+// role says how a container must be treated, as its environment requests.
 type role struct {
-	stop   bool   // must be stopped on ordinary Nodes
-	ignore bool   // its exit code is ignored
-	image  string // image for virtual Nodes
+	stop   bool   // the container must be stopped on ordinary Nodes
+	ignore bool   // the exit code is ignored
+	image  string // replacement image for virtual Nodes
 }
 
 func (r role) isSidecar() bool { return r.stop || r.image != "" }
 
-// roleOf reads literal values of the environment. As in the kubelet, the last value counts if a name occurs more than
-// once.
+// roleOf reads the literal values of a container's environment. If a name occurs more than once, the last value counts,
+// as in the kubelet.
 func roleOf(c *corev1.Container) (r role) {
 	for i := range c.Env {
 		switch value := c.Env[i].Value; c.Env[i].Name {
@@ -45,20 +45,20 @@ func roleOf(c *corev1.Container) (r role) {
 	return r
 }
 
-// container is a container of the Pod, with its status.
+// container is a container of a Pod, with its role and its status.
 type container struct {
 	role
 
-	name, runs string // runs is the image in the Pod's spec
+	name, runs string // runs is the image in the spec
 	status     *corev1.ContainerStatus
-	restarts   bool // has ended, and the kubelet will restart it
+	restarts   bool // the container has ended, and the kubelet will restart it
 }
 
 func (c *container) hasEnded() bool { return c.status.State.Terminated != nil }
 
 func (c *container) exitCode() int32 { return c.status.State.Terminated.ExitCode }
 
-// hasStarted reports whether the container has an instance.
+// hasStarted reports whether the container has been started at least once.
 func (c *container) hasStarted() bool { return c.status.ContainerID != "" }
 
 // stuckFor returns why a container waits and will not start soon, or "".
@@ -70,8 +70,8 @@ func (c *container) stuckFor() string {
 	return waiting.Reason
 }
 
-// containersOf returns the Pod's containers, in the order of the spec. The result is empty unless the Pod has a status
-// for exactly each container.
+// containersOf returns the Pod's containers, in the order of the spec. The result is empty unless the Pod's status has
+// exactly one entry for each container.
 func containersOf(pod *corev1.Pod) (mains, sidecars []container) {
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return nil, nil
@@ -97,7 +97,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isMarked reports whether the controller itself has set the phase: sidecars may still run.
+// isMarked reports whether the controller has set the phase itself, while sidecars may still run.
 func isMarked(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == apps.ConditionSidecarTerminated && c.Status == corev1.ConditionTrue

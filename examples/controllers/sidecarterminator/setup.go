@@ -24,9 +24,9 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Setup adds the controller to the manager, unless its feature gate, SidecarTerminator, is off. The controller writes
-// with c, and c must read from the manager's cache. The scheme must know ContainerRecreateRequests, and their CRD must
-// be installed.
+// Setup adds the controller to the manager, unless the feature gate SidecarTerminator is off. The controller writes
+// with c, and c must read from the manager's cache. The scheme must contain ContainerRecreateRequests, and their CRD
+// must be installed.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options kruise.Options) error {
 	options = options.Complete()
 	if !options.Gates[apps.GateSidecarTerminator] {
@@ -71,16 +71,16 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, r.watchGone(ctx, mgr)
 }
 
-// followed reports which Pods the cache has, and which Pods were deleted.
+// followed tells which Pods the cache has, and which Pods were deleted.
 type followed struct{ *Reconciler }
 
 // Exists reports whether the cache has a Pod with the UID.
 func (f followed) Exists(pod types.UID) bool { _, ok := f.pods.ByUID(pod); return ok }
 
-// OnGone registers forget to be called for each deleted Pod.
+// OnGone registers a function to be called for each deleted Pod.
 func (f followed) OnGone(forget func(pod types.UID)) { f.gone = append(f.gone, forget) }
 
-// watchGone makes the reconciler forget deleted Pods.
+// watchGone calls the registered functions when Pods are deleted.
 func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -108,8 +108,7 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	return nil
 }
 
-// addTo adds the controller to the manager. Changes of a Pod enqueue the Pod, and so does the end of a request for the
-// Pod.
+// addTo adds the controller to the manager. A Pod is enqueued when it changes, and when a request for it ends.
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("sidecarterminator").

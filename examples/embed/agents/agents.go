@@ -1,6 +1,6 @@
 // Package agents is a whole operator for its own kind, Agent: a Pod on every fitting Node, updated in place where
-// possible. The kit does all difficult work. The operator's own code reads from top to bottom: observe, decide, act,
-// report. Package fleet, whose Pods run anywhere, is simpler and should be read first.
+// possible. The kit does all the difficult work. The operator's own code is read from top to bottom: observe, decide,
+// act, report. Package fleet, whose Pods run anywhere, is simpler and should be read first.
 package agents
 
 import (
@@ -26,7 +26,7 @@ const (
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions are kept that no Pods have.
+// historyLimit is the number of revisions to keep besides the revisions of existing Pods.
 const historyLimit = 10
 
 type reconciler struct {
@@ -35,7 +35,7 @@ type reconciler struct {
 	fits *ownercache.Memo[*Agent, fit]
 }
 
-// Reconcile does the next step towards an Agent's spec.
+// Reconcile takes the next step towards the state that an Agent's spec describes.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	update := t.History.Update
 	t.Read(podcontrol.Want{Update: update.Name})
-	// If Pods on a Node end again and again, their replacement is delayed.
+	// The replacement is delayed if Pods on a Node end again and again.
 	pods := t.PerNode(podcontrol.PerNodeOptions{})
 	step, err := pernode.Plan(pernode.Spec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),
@@ -77,7 +77,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, &step, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit)))
 }
 
-// report writes the status if it has changed, and returns when to reconcile again. step is nil if the pass ended early.
+// report writes the status if it has changed, and returns when to reconcile again. If the pass ended early, step is
+// nil.
 func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Agent], step *pernode.Step, err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Agent).Status
 	status.ObservedGeneration = t.Owner.Generation

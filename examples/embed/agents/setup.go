@@ -39,8 +39,8 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Agents, with Nodes as a further source of events, and the loop of
-// their Pods, which finishes updates that have begun.
+// setup adds both reconcile loops to the manager. The loop of Agents has Nodes as a further source of events; the loop
+// of their Pods finishes updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("agents"), clock.RealClock{})
 	if err != nil {
@@ -73,7 +73,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts, ownercache.NewMemo(parts.Cache, fitOf)}, nil
 }
 
-// fit are an Agent's requirements for Nodes, or the error in its spec.
+// fit contains an Agent's requirements for Nodes, or the error in its spec.
 type fit struct {
 	*nodefit.Requirements
 
@@ -89,8 +89,8 @@ func fitOf(agent *Agent) (f fit) {
 	return f
 }
 
-// claim says how an Agent uses a Node. The zero value means that no Pod may run on the Node, or that the spec is
-// invalid.
+// claim says whether an Agent has a Pod on a Node. The zero value means that no Pod may run on the Node, or that the
+// Agent's spec is invalid.
 func (r *reconciler) claim(agent *Agent, node *corev1.Node) pernode.Node {
 	fit := r.fits.Of(agent)
 	if fit.err != nil {

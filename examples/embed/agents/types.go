@@ -27,9 +27,10 @@ type Agent struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. No schema checks the template.
+// Spec is written by users. The API server does not check the template.
 type Spec struct {
-	// MaxUnavailable is how many of the Nodes taking part in the update may lack an available Pod. Less than 1 means 1.
+	// MaxUnavailable is how many of the Nodes that take part in an update may lack an available Pod. A value below 1
+	// means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// Partition is the number of Nodes whose Pods stay at the old revision.
 	Partition int                    `json:"partition,omitempty"`
@@ -45,8 +46,8 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
-// may copy the code.
+// MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
+// parts. The operator never writes specs, but somebody may copy this code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -56,12 +57,12 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Revision           string `json:"revision,omitempty"`
-	// Nodes is the number of Nodes that should have a Pod. Available and Updated are the numbers of these Nodes with an
-	// available and with an updated Pod.
+	// Nodes is the number of Nodes that should have a Pod. Available is how many of these Nodes have an available Pod,
+	// and Updated how many have an updated Pod.
 	Nodes     int32 `json:"nodes"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`
-	// Conditions are Failed, and Waiting, which says why the update does not continue.
+	// Conditions contains the condition Failed, and the condition Waiting, which says why an update does not continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -1,6 +1,6 @@
 // Package fleet is a whole operator for its own kind, Fleet: a number of identical Pods, updated in place where
-// possible. The kit does all difficult work. The operator's own code reads from top to bottom: observe, decide, act,
-// report.
+// possible. The kit does all the difficult work. The operator's own code is read from top to bottom: observe, decide,
+// act, report.
 package fleet
 
 import (
@@ -25,12 +25,12 @@ const (
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions are kept that no Pods have.
+// historyLimit is the number of revisions to keep besides the revisions of existing Pods.
 const historyLimit = 10
 
 type reconciler struct{ *executor.Parts[*Fleet] }
 
-// Reconcile does the next step towards a Fleet's spec.
+// Reconcile takes the next step towards the state that a Fleet's spec describes.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Fleet], err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Fleet).Status
 	status.ObservedGeneration = t.Owner.Generation
-	if t.Set != nil { // nil if the pass ended early
+	if t.Set != nil { // nil if the pass has ended early
 		pods := t.Set.Totals()
 		status.Revision, status.Pods, status.Available, status.Updated = t.History.Update.Name, pods.Pods, pods.Available, pods.Updated
 		t.Pass.Wake(t.Set.NextAvailable)

@@ -37,8 +37,8 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// Setup adds both loops to the manager: the loop of Fleets, and the loop of their Pods, which finishes updates that
-// have begun.
+// Setup adds both reconcile loops to the manager: the loop of Fleets, and the loop of their Pods, which finishes
+// updates that have begun.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	_, err := setup(ctx, mgr)
 	return err
@@ -73,7 +73,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts}, err
 }
 
-// updater makes in-place updates, with the operator's own names.
+// updater returns the Updater for in-place updates, with the operator's own names.
 func updater() (*inplaceupdate.Updater, error) {
 	return inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel},

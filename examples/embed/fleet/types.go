@@ -27,12 +27,12 @@ type Fleet struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. No schema checks the template.
+// Spec is written by users. The API server does not check the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
-	// MaxUnavailable is how many Pods may be out of service because of an update. Less than 1 means 1.
+	// MaxUnavailable is how many Pods may be unavailable because of an update. A value below 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// GracePeriodSeconds is how long a Pod is out of service before its in-place update, so that its clients can
+	// GracePeriodSeconds is how long a Pod is out of service before its in-place update starts, so that its clients can
 	// disconnect.
 	GracePeriodSeconds int                    `json:"gracePeriodSeconds,omitempty"`
 	Template           corev1.PodTemplateSpec `json:"template"`
@@ -47,8 +47,8 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
-// may copy the code.
+// MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
+// parts. The operator never writes specs, but somebody may copy this code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)

@@ -1,5 +1,5 @@
 // Package gameservers is a whole operator for its own kind, GameServers: Pods with ordinals, updated in place where
-// possible, and never during a match. The kit does all difficult work; the operator's own code reads from top to
+// possible, and never during a match. The kit does all the difficult work; the operator's own code is read from top to
 // bottom: observe, decide, act, report. Package fleet, whose Pods are identical, is simpler and should be read first.
 package gameservers
 
@@ -26,16 +26,16 @@ type reconciler struct{ *executor.Parts[*GameServers] }
 
 type turn = executor.Turn[*GameServers]
 
-// decision is what a pass has decided. Fields are nil if the pass ended early.
+// decision contains the decisions of a pass. If the pass ended early, fields may be nil.
 type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
 	step    numbered.Step
-	// unfinished says what the GameServers waits for, nil if everything is as wanted.
+	// unfinished says what the update waits for; nil if the Pods are as wanted.
 	unfinished error
 }
 
-// Reconcile does the next step towards a GameServers' spec.
+// Reconcile takes the next step towards the state that a GameServers' spec describes.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
@@ -55,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, t.Owner.Spec.HistoryLimit, d.current.Name)))
 }
 
-// decide has no effects, but reads remembered refusals.
+// decide has no side effects, but reads the refusals that the kit remembers.
 func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 	spec, update := &t.Owner.Spec, t.History.Update
 	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision)}
@@ -76,7 +76,7 @@ func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 	return d, reason.Final(err)
 }
 
-// act carries out the step until an object has changed.
+// act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 	update := t.History.Update
 	err := t.Pass.UntilChanged(

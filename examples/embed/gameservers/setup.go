@@ -30,15 +30,15 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Options are options of the operator.
+// Options are the options of the operator.
 type Options struct {
 	// Namespace is the namespace of the Secret with the certificate, and of the Service gameservers.
 	Namespace string
-	// Port is the webhook's port. Host, if set, is the IP address to which the API server connects in place of the
-	// Service.
+	// Port is the webhook's port. Host, if set, is the IP address at which the API server calls the webhook. Then the
+	// Service is not used.
 	Host string
 	Port int
-	// Probes is the address that serves /readyz.
+	// Probes is the address at which /readyz is served.
 	Probes string
 }
 
@@ -75,8 +75,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// newRotator returns the rotator for the webhook's certificate, which is stored in a Secret; the CA bundle is written
-// to the webhook's configuration.
+// newRotator returns the rotator of the webhook's certificate. The certificate is stored in a Secret, and the CA bundle
+// is written into the webhook's configuration.
 func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotator.Rotator, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -84,7 +84,7 @@ func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotato
 	}
 	return rotator.New(rotator.Options{
 		Config: webhookcert.Config{
-			// IPs has at most one address.
+			// Host is empty or a single address.
 			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host),
 		},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "gameservers-webhook"},
@@ -92,8 +92,8 @@ func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotato
 	})
 }
 
-// setup adds both loops to the manager: the loop of GameServers, and the loop of their Pods, which finishes updates
-// that have begun.
+// setup adds both reconcile loops to the manager: the loop of GameServers, and the loop of their Pods, which finishes
+// updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("gameservers"), clock.RealClock{})
 	if err != nil {
@@ -113,7 +113,8 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 		return nil, err
 	}
 	parts, err := executor.NewParts(ctx, mgr, &GameServers{}, executor.Config[*GameServers]{
-		// The name of a revision may be longer than the 63 characters of a label value.
+		// Names of revisions must fit into a label value of at most 63 characters, so Pods are labelled with the hash
+		// alone.
 		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel, DeleteLabel: deleteLabel, Lifecycle: machine},
 		Revisions: revision.Keys{HashLabel: revisionLabel},
 		Cache:     ownercache.Options{Clock: now},
@@ -122,7 +123,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts}, err
 }
 
-// rules returns when and how Pods may be updated or deleted.
+// rules returns the rules for updating and deleting a GameServers' Pods.
 func rules(g *GameServers) podcontrol.Rules {
 	rules := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
 	if g.Spec.AskMatchMaker {

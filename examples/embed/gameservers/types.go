@@ -19,9 +19,9 @@ const (
 	revisionLabel = group + "/revision"
 	stateLabel    = group + "/state"
 	sinceKey      = group + "/since"
-	// holdLabel is the label with which the match maker holds a Pod.
+	// holdLabel is the label on a Pod by which the match maker keeps the Pod from being updated or deleted.
 	holdLabel = group + "/hold"
-	// deleteLabel is for users: a Pod with this label is deleted and created again.
+	// deleteLabel is for users: a Pod with this label is deleted, and a new Pod is created.
 	deleteLabel = group + "/delete"
 	gate        = group + "/Updated"
 )
@@ -47,22 +47,22 @@ type GameServers struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. The webhook checks the spec, but no schema checks the template.
+// Spec is written by users. The webhook validates the spec, but the API server does not check the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
-	// Start is the lowest ordinal. Reserved ordinals, such as 3 or "10-19", are left out.
+	// Start is the lowest ordinal. Reserved contains ordinals to leave out, such as 3 or "10-19".
 	Start    int                  `json:"start,omitempty"`
 	Reserved []intstr.IntOrString `json:"reserved,omitempty"`
-	// Partition is how many Pods, those with the lowest ordinals, stay at the old revision.
+	// Partition is how many Pods stay at the old revision: the Pods with the lowest ordinals.
 	Partition int `json:"partition,omitempty"`
-	// MaxUnavailable is how many ordinals may lack an available Pod, including the Pod that the operator takes out of
+	// MaxUnavailable is how many ordinals may lack an available Pod, including the Pods that the operator takes out of
 	// service. 0 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// AskMatchMaker puts the label games.example.com/hold=match on Pods. Before a Pod is updated or deleted, the
-	// operator sets its label games.example.com/state to PreparingUpdate or PreparingDelete and waits; the match maker
-	// removes the label hold when no match runs on the Pod.
+	// AskMatchMaker makes the operator put the label games.example.com/hold=match on Pods. Before a Pod is updated or
+	// deleted, the operator sets the Pod's label games.example.com/state to PreparingUpdate or PreparingDelete, and
+	// waits. The match maker removes the label hold when no match is running on the Pod.
 	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
-	// HistoryLimit is the number of revisions to keep beside the revisions of the Pods.
+	// HistoryLimit is the number of revisions to keep besides the revisions of existing Pods.
 	HistoryLimit int                    `json:"historyLimit,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
 
@@ -77,7 +77,8 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON returns an error if the spec was not decoded completely.
+// MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
+// parts.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -86,13 +87,14 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 // Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Revision is the template's revision, and CurrentRevision the revision that an update replaces.
+	// Revision is the revision of the present template, and CurrentRevision the revision that the update replaces.
 	Revision        string `json:"revision,omitempty"`
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	Pods            int32  `json:"pods"`
 	Available       int32  `json:"available"`
 	Updated         int32  `json:"updated"`
-	// Conditions are Failed, with the error, and Progressing, with what the update waits for.
+	// Conditions contains the condition Failed, which has the error, and the condition Progressing, which says what the
+	// update waits for.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

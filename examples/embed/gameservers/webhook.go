@@ -11,15 +11,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why the Pods of a GameServers are not changed, and why it is Progressing although no limit of the
-// rollout applies.
+// These are reasons of the conditions: why the Pods of a GameServers are not changed, and why it is Progressing
+// although no limit of the rollout applies.
 const (
 	InvalidSpec reason.Code = "InvalidSpec"
 	UnderWay    reason.Code = "UnderWay"
 )
 
 // wanted returns the ordinals that should have Pods, or all errors in the spec. The webhook refuses a spec with errors.
-// If such a spec is stored nevertheless, its Pods are not changed.
+// If such a spec was stored nevertheless, the Pods are not changed.
 func wanted(g *GameServers, inPlace *inplaceupdate.Updater) (ordinals.Set, reason.List) {
 	spec := &g.Spec
 	if problems := decode.Reasons(spec.undecodable); problems != nil {

@@ -1,6 +1,6 @@
 // Package nodejobs is a whole operator for its own kind, NodeJob: a program that runs once on every fitting Node, a few
-// Nodes at a time. The kit does all difficult work. The operator's own code reads from top to bottom: observe, decide,
-// act, report.
+// Nodes at a time. The kit does all the difficult work. The operator's own code is read from top to bottom: observe,
+// decide, act, report.
 package nodejobs
 
 import (
@@ -31,7 +31,7 @@ type reconciler struct {
 
 type view = ownercache.View[*NodeJob]
 
-// Reconcile does the next step for a NodeJob.
+// Reconcile takes the next step of a NodeJob.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the Pods
@@ -47,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pass.Wake(step.After)
 	status, work := nextStatus(v.Owner, survey, step, v.Now), survey.Work(step)
-	if work.Ends { // recorded first, so that if the process dies in between, the next process continues from the status
+	if work.Ends { // the end is recorded first, so that a later process continues from the status
 		if written, err := v.WriteSharedStatus(ctx, status); err != nil || !written {
 			return pass.Result(err)
 		}
@@ -58,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, status, err)
 }
 
-// decide counts the Pods, and decides what to do now.
+// decide counts the Pods, and decides which Pods to create and delete now.
 func (r *reconciler) decide(v *view, fit fit) (*completion.Survey, completion.Step, error) {
 	spec, status := &v.Owner.Spec, &v.Owner.Status
 	claims := map[string]completion.Claim{}
@@ -77,7 +77,7 @@ func (r *reconciler) decide(v *view, fit fit) (*completion.Survey, completion.St
 	}, survey.Progress(ptr.Deref(status.Started, metav1.Time{}).Time, ptr.Deref(status.Ended, metav1.Time{}).Time), v.Now), nil
 }
 
-// nextStatus returns the status after a decision. The numbers of a job that has ended do not change any more.
+// nextStatus returns the status to write after a decision. The numbers of a job that has ended no longer change.
 func nextStatus(job *NodeJob, survey *completion.Survey, step completion.Step, now time.Time) Status {
 	status := *job.Status.DeepCopy()
 	status.ObservedGeneration = job.Generation

@@ -35,7 +35,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds the loop of NodeJobs, with Nodes as a further source of events, to the manager.
+// setup adds the reconcile loop of NodeJobs to the manager, with Nodes as a further source of events.
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	cache, err := ownercache.New(ctx, mgr, &NodeJob{}, ownercache.Options{Nodes: true})
 	if err != nil {
@@ -56,7 +56,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	return cache.AddController(mgr, "nodejobs", r, ownercache.ControllerOptions{Watch: watch})
 }
 
-// fit are a NodeJob's requirements for Nodes, for new Pods and for running Pods, or the error in its spec.
+// fit contains a NodeJob's requirements for Nodes, for new Pods and for running Pods, or the error in its spec.
 type fit struct {
 	*nodefit.Requirements
 
@@ -78,7 +78,8 @@ func fitOf(job *NodeJob) (f fit) {
 	return f
 }
 
-// claim says how a job uses a Node. A running Pod stays on a Node that is cordoned, or that is not ready for a moment.
+// claim says whether a job may create a Pod on a Node, and whether a running Pod may stay. A running Pod stays if the
+// Node is cordoned, or is not ready for a moment.
 func (f fit) claim(node *corev1.Node) completion.Claim {
 	return completion.Claim{Fits: f.Fits(node).Run, Keeps: f.stays.Fits(node).Continue}
 }

@@ -29,14 +29,14 @@ type NodeJob struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. No schema checks the template.
+// Spec is written by users. The API server does not check the template.
 type Spec struct {
-	// Parallelism is on how many Nodes the program may run at the same time, as a number or a percentage. Nil means no
-	// limit.
+	// Parallelism is on how many Nodes the program may run at the same time: a number, or a percentage of the Nodes.
+	// Nil means no limit.
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 	Paused      bool                `json:"paused,omitempty"`
-	// DeadlineSeconds is the time from the start until the job fails, and TTLSeconds the time from its end until it is
-	// deleted.
+	// DeadlineSeconds is the time after its start at which the job fails, and TTLSeconds the time after its end at
+	// which it is deleted.
 	DeadlineSeconds *int64                 `json:"deadlineSeconds,omitempty"`
 	TTLSeconds      *int64                 `json:"ttlSeconds,omitempty"`
 	Template        corev1.PodTemplateSpec `json:"template"`
@@ -52,8 +52,8 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
-// may copy the code.
+// MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
+// parts. The operator never writes specs, but somebody may copy this code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -65,18 +65,18 @@ type Status struct {
 	State              completion.State `json:"state,omitempty"`
 	Started            *metav1.Time     `json:"started,omitempty"`
 	Ended              *metav1.Time     `json:"ended,omitempty"`
-	// Nodes is the number of Nodes on which the job runs, and Done the number of those whose Pod has ended. Active and
-	// Failed are numbers of Pods.
+	// Nodes is the number of Nodes on which the program must run, and Done the number of these Nodes whose Pod has
+	// ended. Active and Failed are numbers of Pods.
 	Nodes  int32 `json:"nodes"`
 	Done   int32 `json:"done"`
 	Active int32 `json:"active"`
 	Failed int32 `json:"failed"`
-	// Conditions are Waiting, which says why the job does not continue or has failed, and Failing, which says what the
-	// operator cannot do.
+	// Conditions contains the condition Waiting, which says why the job does not continue or has failed, and the
+	// condition Failing, which says what the operator cannot do.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeepCopy copies the status.
+// DeepCopy returns a deep copy of the status.
 func (s *Status) DeepCopy() *Status {
 	out := *s
 	out.Started, out.Ended = s.Started.DeepCopy(), s.Ended.DeepCopy()

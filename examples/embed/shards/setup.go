@@ -30,12 +30,12 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Options are options of the operator.
+// Options are the options of the operator.
 type Options struct {
 	// Namespace is the namespace of the Secret with the certificate, and of the Service shards.
 	Namespace string
-	// Port is the webhook's port. Host, if set, is the IP address to which the API server connects in place of the
-	// Service.
+	// Port is the webhook's port. Host, if set, is the IP address at which the API server calls the webhook. Then the
+	// Service is not used.
 	Host string
 	Port int
 }
@@ -51,7 +51,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	certificates, err := rotator.New(rotator.Options{
-		// IPs has at most one address.
+		// Host is empty or a single address.
 		Config: webhookcert.Config{DNSNames: []string{"shards." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "shards-webhook"},
 		Validating: []string{"shards." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
@@ -73,8 +73,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Shards, with claims and the budget's status as further sources of
-// events, and the loop of their Pods, which finishes updates that have begun.
+// setup adds both reconcile loops to the manager. The loop of Shards has claims and the budget's status as further
+// sources of events; the loop of their Pods finishes updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("shards"), clock.RealClock{})
 	if err != nil {

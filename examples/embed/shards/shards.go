@@ -1,7 +1,7 @@
-// Package shards is a whole operator for its own kind, Shards: numbered Pods, each with a volume that can be enlarged,
-// and a disruption budget that applies to the operator, to users and to evictions together. The kit does all difficult
-// work. The operator's own code reads from top to bottom: observe, decide, act, report. Package gameservers, which has
-// no volumes and no budget, is simpler and should be read first.
+// Package shards is a whole operator for its own kind, Shards: numbered Pods, each with a volume that can be enlarged.
+// A disruption budget applies to the operator, to users and to evictions together. The kit does all the difficult work.
+// The operator's own code is read from top to bottom: observe, decide, act, report. Package gameservers, which has no
+// volumes and no budget, is simpler and should be read first.
 package shards
 
 import (
@@ -37,7 +37,7 @@ type reconciler struct {
 
 type turn = executor.Turn[*Shards]
 
-// decision is what a pass has decided. Fields are nil if the pass ended early.
+// decision contains the decisions of a pass. If the pass ended early, fields may be nil.
 type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
@@ -47,14 +47,14 @@ type decision struct {
 	waiting reason.List
 }
 
-// Reconcile does the next step towards a Shards' spec.
+// Reconcile takes the next step towards the state that a Shards' spec describes.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	// Report counts the Pods for the budget even if the pass fails, because a budget that was not counted admits no
-	// request.
+	// The Pods are read even if the pass fails, because the report counts the Pods for the budget, and a budget whose
+	// Pods were not counted admits no request.
 	t.Read(podcontrol.Want{})
 	if problems := r.problems(t.Owner); problems != nil {
 		return r.report(ctx, t, nil, reason.Final(problems))
@@ -70,8 +70,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit, d.current.Name)))
 }
 
-// decide has no effects, but reads remembered refusals. New Pods are created in order, each after the Pods with lower
-// ordinals are available.
+// decide has no side effects, but reads the refusals that the kit remembers. New Pods are created in order: each after
+// the Pods with lower ordinals are available.
 func (r *reconciler) decide(t *turn) (*decision, error) {
 	wanted, err := t.Owner.ordinals()
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *reconciler) decide(t *turn) (*decision, error) {
 	return d, err
 }
 
-// act carries out the step until an object has changed.
+// act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 	update := t.History.Update
 	err := t.Pass.UntilChanged(
@@ -122,7 +122,7 @@ func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 	return err
 }
 
-// count counts the Pods for the budget, from which webhooks spend as well.
+// count counts the Pods for the budget. Webhooks count admitted requests against the same budget.
 func count(t *turn) (disruption.Count, error) {
 	away := intstr.FromInt(t.Owner.maxUnavailable())
 	census := disruption.Census{
@@ -135,8 +135,8 @@ func count(t *turn) (disruption.Count, error) {
 	return disruption.Policy{}.Count(t.Owner.Status.Budget, census, t.Now)
 }
 
-// report writes the status if it has changed, unless somebody has spent from the budget since, and returns when to
-// reconcile again. d is nil if the pass ended early.
+// report writes the status if it has changed, unless a request was counted against the budget since, and returns when
+// to reconcile again. If the pass ended early, d is nil.
 func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error) (ctrl.Result, error) {
 	status := *t.Owner.Status.DeepCopy()
 	status.ObservedGeneration = t.Owner.Generation
@@ -156,13 +156,13 @@ func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error
 	return t.Pass.Result(err, statusErr)
 }
 
-// permit asks the budget before the operator itself takes a Pod out of service. The budget knows the last stored count,
-// and the plan limits unavailable Pods by this pass's view: the stricter of both applies.
+// permit asks the budget before the operator itself takes a Pod out of service. The budget relies on the last stored
+// count, and the plan limits unavailable Pods by the Pods that this pass has seen: the stricter limit applies.
 func (r *reconciler) permit(ctx context.Context, s *Shards, pod *corev1.Pod, operation disruption.Operation) error {
 	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Executor.Serves(pod))
 }
 
-// protected returns the budget of a Pod for the webhook.
+// protected returns the budget that protects a Pod, for the webhook.
 func (r *reconciler) protected(_ context.Context, pod *corev1.Pod) (guard.Protected, bool, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Shards" || owner.APIVersion != GroupVersion.String() {
@@ -171,7 +171,7 @@ func (r *reconciler) protected(_ context.Context, pod *corev1.Pod) (guard.Protec
 	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, OutOfService: !r.Executor.Serves(pod)}, true, nil
 }
 
-// claims describes the volumes of the Pods. The claims are kept when their Pod or the Shards is deleted.
+// claims describes the volume claims of the Pods. The claims are kept when the Pod or the Shards is deleted.
 func (r *reconciler) claims(s *Shards) *pvc.Numbered {
 	template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	template.Spec.AccessModes, template.Spec.StorageClassName = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, s.Spec.StorageClass

@@ -23,13 +23,13 @@ const (
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions are kept that no Pods have.
+// historyLimit is the number of revisions to keep besides the revisions of existing Pods.
 const historyLimit = 10
 
 // InvalidSpec is the reason why the Pods of a Shards are not changed.
 const InvalidSpec reason.Code = "InvalidSpec"
 
-// CRD is the CustomResourceDefinition, and Webhook the ValidatingWebhookConfiguration, as YAML. The Service of the
+// CRD is the CustomResourceDefinition, and Webhook the ValidatingWebhookConfiguration, both as YAML. The Service of the
 // webhook is in the namespace shards.
 var (
 	//go:embed crd.yaml
@@ -49,13 +49,13 @@ type Shards struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. No schema checks the template.
+// Spec is written by users. The API server does not check the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
-	// MaxUnavailable is how many of the Pods may be out of service because of the operator, evictions and users
-	// together. 0 means 1.
+	// MaxUnavailable is how many Pods may be unavailable because of the operator, evictions and users together. 0 means
+	// 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// Storage is the size of a Pod's volume. If the size is raised, the volumes are enlarged.
+	// Storage is the size of a Pod's volume. If Storage is raised, the volumes are enlarged.
 	Storage      resource.Quantity      `json:"storage"`
 	StorageClass *string                `json:"storageClass,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
@@ -70,29 +70,30 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
-// may copy the code.
+// MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
+// parts. The operator never writes specs, but somebody may copy this code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
 }
 
-// Status is written by the operator; its budget also by the webhook.
+// Status is written by the operator; the webhook also writes Budget.
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Revision           string `json:"revision,omitempty"`
 	CurrentRevision    string `json:"currentRevision,omitempty"`
-	// Pods is the number of active Pods, and Available and Updated the numbers of those that are available and updated.
+	// Pods is the number of active Pods, Available the number of available Pods, and Updated the number of updated
+	// Pods.
 	Pods      int32 `json:"pods"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`
-	// Budget is the ledger that says how many Pods may be taken out of service.
+	// Budget is the ledger that records how many Pods may be taken out of service.
 	Budget disruption.Ledger `json:"budget"`
-	// Conditions are Failed, and Waiting, which says why the update does not continue.
+	// Conditions contains the condition Failed, and the condition Waiting, which says why an update does not continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeepCopy copies the status.
+// DeepCopy returns a deep copy of the status.
 func (s *Status) DeepCopy() *Status {
 	out := *s
 	s.Budget.DeepCopyInto(&out.Budget)

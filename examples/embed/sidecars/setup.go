@@ -26,15 +26,15 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Options are options of the operator.
+// Options are the options of the operator.
 type Options struct {
 	// Namespace is the namespace of the Secret with the certificate, and of the Service sidecars.
 	Namespace string
-	// Port is the webhook's port. Host, if set, is the IP address to which the API server connects in place of the
-	// Service.
+	// Port is the webhook's port. Host, if set, is the IP address at which the API server calls the webhook. Then the
+	// Service is not used.
 	Host string
 	Port int
-	// Probes is the address that serves /readyz.
+	// Probes is the address at which /readyz is served.
 	Probes string
 }
 
@@ -49,7 +49,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	certificates, err := rotator.New(rotator.Options{
-		// IPs has at most one address.
+		// Host is empty or a single address.
 		Config: webhookcert.Config{DNSNames: []string{"sidecars." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "sidecars-webhook"},
 		Mutating: []string{"sidecars." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
@@ -70,7 +70,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds the webhook, which runs on every replica, and the controller.
+// setup adds the webhook, which runs on every replica, and the controller, which runs on the leader.
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: keys()})
 	if err != nil {
@@ -92,7 +92,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	return upgrade(ctx, mgr, control)
 }
 
-// upgrade adds the controller.
+// upgrade adds the controller that upgrades the containers in running Pods.
 func upgrade(ctx context.Context, mgr ctrl.Manager, control *sidecarcontrol.Control) error {
 	u, err := upgrader.New(ctx, mgr, &Sidecar{}, upgrader.Config[*Sidecar]{Control: control, Cache: ownercache.Options{Clock: clock.RealClock{}}})
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package sidecars is a whole operator for its own kind, Sidecar: a container injected into Pods when they are created,
-// whoever creates the Pods. If the image changes later, running Pods are updated without a restart of other containers.
-// A webhook injects the container and a controller upgrades it; both come from the kit.
+// whoever creates the Pods. If the image of the container is changed later, running Pods are updated without a restart
+// of other containers. A webhook injects the container, and a controller upgrades the container; both come from the
+// kit.
 package sidecars
 
 import (
@@ -22,7 +23,7 @@ import (
 // group is the prefix of all names of the operator, because the kit has no default names.
 const group = "sidecars.example.com"
 
-// keys are the names written on Pods.
+// keys returns the names of the annotations and labels that are written onto Pods.
 func keys() sidecarcontrol.Keys {
 	return sidecarcontrol.Keys{
 		HashAnnotation: group + "/hash", HashWithoutImagesAnnotation: group + "/hash-without-images", InjectedAnnotation: group + "/injected",
@@ -30,8 +31,8 @@ func keys() sidecarcontrol.Keys {
 	}
 }
 
-// setOf returns what a Sidecar injects, or the error if the Sidecar is invalid. Webhook and controller both use setOf,
-// so their results agree.
+// setOf returns the containers that a Sidecar injects, or the error if the Sidecar is invalid. The webhook and the
+// controller both call setOf, so they agree about the containers.
 func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
 		return nil, problems
@@ -45,10 +46,10 @@ func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 
 type reconciler struct{ *upgrader.Upgrader[*Sidecar] }
 
-// Reconcile does the next step for the Pods of a Sidecar.
+// Reconcile takes the next step towards the newest container in the Pods of a Sidecar.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // injected containers stay in their Pods
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected containers stay in their Pods after the deletion
 		return result, err
 	}
 	pass, status := r.Fanout.Begin(v), v.Owner.DeepCopyObject().(*Sidecar).Status
@@ -71,7 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, statusErr)
 }
 
-// rolloutOf says how many Pods may be upgraded at the same time.
+// rolloutOf returns a function that says how many Pods may be upgraded at the same time.
 func rolloutOf(v *ownercache.View[*Sidecar]) func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	return func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
 		return sidecarcontrol.Rollout{MaxUnavailable: max(v.Owner.Spec.MaxUnavailable, 1), MaxUnavailablePath: "spec.maxUnavailable"}

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// CRD and Webhook are the manifests, as YAML.
+// CRD is the CustomResourceDefinition, and Webhook the webhook configuration, both as YAML.
 var (
 	//go:embed crd.yaml
 	CRD []byte
@@ -22,7 +22,7 @@ var (
 // GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Sidecar is a container for all Pods that a label selector matches, in all namespaces.
+// Sidecar is a container that is injected into all Pods that a label selector matches, in all namespaces.
 type Sidecar struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -30,15 +30,15 @@ type Sidecar struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. No schema checks the container.
+// Spec is written by users. The API server does not check the container.
 type Spec struct {
 	// Selector selects Pods. An empty selector selects no Pods.
 	Selector metav1.LabelSelector `json:"selector"`
-	// Container is the container to inject, as a native sidecar. If its image changes, running Pods are upgraded in
-	// place; any other change affects only new Pods.
+	// Container is the container to inject, as a native sidecar. If the container's image is changed, running Pods are
+	// upgraded in place; any other change affects only new Pods.
 	Container corev1.Container `json:"container"`
 	Volumes   []corev1.Volume  `json:"volumes,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service because of an upgrade. Less than 1 means 1.
+	// MaxUnavailable is how many Pods may be unavailable because of an upgrade. A value below 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 
 	undecodable []decode.Problem
@@ -52,8 +52,8 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
-// may copy the code.
+// MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
+// parts. The operator never writes specs, but somebody may copy this code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -62,13 +62,13 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 // Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pods is the number of Pods that have the container. Updated is the number of Pods with the newest container, and
-	// Ready the number of ready Pods.
+	// Pods is the number of Pods that have the container. Updated is the number of these Pods with the newest
+	// container, and Ready the number of these Pods that are ready.
 	Pods    int32 `json:"pods"`
 	Updated int32 `json:"updated"`
 	Ready   int32 `json:"ready"`
-	// Conditions are Failed, Blocked (Pods must be recreated), and Waiting, which says why the upgrade does not
-	// continue.
+	// Conditions contains the condition Failed; Blocked, which means that Pods must be recreated; and Waiting, which
+	// says why an upgrade does not continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

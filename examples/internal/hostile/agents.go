@@ -11,17 +11,17 @@ import (
 
 // Write is a request to the API server by the ServiceAccount of a node agent.
 type Write struct {
-	// Name describes the request.
+	// Name says what the request tries to do.
 	Name string
 	// Method, Path and Type are the HTTP method, path and content type; Type is empty for a request without a body.
 	Method, Path, Type string
 	Body               []byte
-	// Passes is set if an agent may send the request.
+	// Passes is true if an agent may send the request.
 	Passes bool
 }
 
-// Places are the names used in an attacking agent's requests: a request and a Pod of the agent's Node, and a request
-// and a Pod of another Node.
+// Places contains the names that an attacking agent uses in its requests: a ContainerRecreateRequest and a Pod of the
+// agent's Node, and a ContainerRecreateRequest and a Pod of another Node.
 type Places struct {
 	Node                               string
 	Namespace, Request, Pod            string
@@ -35,7 +35,8 @@ const (
 	merge = "application/merge-patch+json"
 )
 
-// AgentWrites returns the requests that an attacker with a node agent's token sends, the same each time.
+// AgentWrites returns the requests that an attacker with a node agent's token sends; each call returns the same
+// requests.
 func AgentWrites(at Places) []Write {
 	return append(append(requestWrites(at), podWrites(at)...), otherWrites(at)...)
 }
@@ -128,7 +129,7 @@ func otherWrites(at Places) []Write {
 	}
 }
 
-// encode is the JSON of an object.
+// encode returns an object as JSON.
 func encode(object tree) []byte {
 	raw, err := json.Marshal(object)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// DaemonSets returns DaemonSets for an attack, the same each time. Some attack the choice of Nodes. The others show
-// that the limits for CloneSets also apply to DaemonSets. No DaemonSet fits a Node.
+// DaemonSets returns DaemonSets for an attack; each call returns the same objects. Some of the DaemonSets attack the
+// choice of Nodes. The rest show that the limits for CloneSets also apply to DaemonSets. No DaemonSet fits any Node, so
+// no Pods are created.
 func DaemonSets() []Object {
 	required := func(terms []any) tree {
 		return daemonSet(nil, tree{"affinity": tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": terms}}}})
@@ -29,8 +30,7 @@ func DaemonSets() []Object {
 	}
 }
 
-// Edited returns a DaemonSet with the most and longest terms for Nodes that a user can get past admission, by many
-// edits.
+// Edited returns a DaemonSet with as many and as long terms for Nodes as a user can get past admission by many edits.
 func Edited() Object {
 	terms := repeated(480, func(i int) any {
 		prefix := strings.Repeat(strings.Repeat("a", 62)+".", 4)

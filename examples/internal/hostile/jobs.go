@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Jobs returns BroadcastJobs and AdvancedCronJobs for an attack, the same each time. Their Pods fit no Node, and no run
-// of their schedules ends.
+// Jobs returns BroadcastJobs and AdvancedCronJobs for an attack; each call returns the same objects. The Pods fit no
+// Node, and no run of the schedules ends.
 func Jobs() []Object {
 	return append(broadcastJobs(), cronJobs()...)
 }
@@ -64,8 +64,8 @@ func broadcastJob(spec, pod tree) tree {
 	return tree{"apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob", "metadata": tree{}, "spec": out}
 }
 
-// Policies returns PodUnavailableBudgets and PersistentPodStates for an attack, the same each time. The objects select
-// no Pod.
+// Policies returns PodUnavailableBudgets and PersistentPodStates for an attack; each call returns the same objects. The
+// objects select no Pod.
 func Policies() []Object {
 	budget := func(spec tree) tree {
 		return tree{"apiVersion": "policy.kruise.io/v1beta1", "kind": "PodUnavailableBudget", "metadata": tree{}, "spec": spec}

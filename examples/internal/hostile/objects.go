@@ -1,5 +1,5 @@
-// Package hostile contains what an attacker, or a careless user, may send: CloneSets that once crashed admission,
-// conversion or controller of a cluster, or cost minutes and gigabytes, and similar objects of other kinds.
+// Package hostile contains what an attacker or a careless user may send to a cluster: CloneSets that once crashed
+// admission, conversion or the controller, or cost minutes and gigabytes, and similar objects of other kinds.
 package hostile
 
 import (
@@ -12,23 +12,22 @@ import (
 
 type tree = map[string]any
 
-// Object is a harmful object of a kind of Kruise, or a harmful Pod.
+// Object is a harmful object of a kind of this project, or a harmful Pod.
 type Object struct {
-	// Name says what is harmful.
+	// Name says what is harmful about the object.
 	Name string
-	// Content is the object without a name. Objects of Kruise have the version v1beta1.
+	// Content is the content of the object, without a name. Objects of this project's kinds have the version v1beta1.
 	Content map[string]any
-	// Passes is set if admission has no reason to refuse the object, apart from the API server's errors about the
-	// template.
+	// Passes is true if admission must accept the object, apart from the API server's errors about the template.
 	Passes bool
 }
 
-// Objects returns CloneSets for an attack, the same each time.
+// Objects returns CloneSets for an attack; each call returns the same objects.
 func Objects() []Object {
 	return append(large(), odd()...)
 }
 
-// large returns objects that cost much time and memory.
+// large returns objects whose processing costs much time and memory.
 func large() []Object {
 	return []Object{
 		{"200,000 podsToDelete", scaled(tree{"podsToDelete": repeated(200_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}), false},
@@ -125,7 +124,7 @@ func claimed(n int) tree {
 	return out
 }
 
-// annotated returns a CloneSet with fields that conversion keeps in an annotation.
+// annotated returns a CloneSet with annotations in which conversion stores fields.
 func annotated(annotations tree) tree {
 	out := updated("OnDelete", tree{"paused": true})
 	out["metadata"].(tree)["annotations"] = annotations

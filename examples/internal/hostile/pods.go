@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Mesh returns a SidecarSet that selects the Pods returned by Pods, and uses every field whose meaning depends on a
-// Pod. The Pods have a container named "app".
+// Mesh returns a SidecarSet that selects the Pods of the function Pods, and uses every field whose meaning depends on a
+// Pod. These Pods have a container named "app".
 func Mesh() map[string]any {
 	return tree{
 		"apiVersion": "apps.kruise.io/v1beta1", "kind": "SidecarSet", "metadata": tree{"name": "mesh"},
@@ -35,9 +35,10 @@ func Mesh() map[string]any {
 	}
 }
 
-// Pods returns Pods for an attack that Mesh selects, the same each time. The Pods are never scheduled.
+// Pods returns Pods for an attack, which Mesh selects; each call returns the same objects. The Pods are never
+// scheduled.
 func Pods() []Object {
-	const most = 250 << 10 // a little more than the API server allows for all annotations together
+	const most = 250 << 10 // a little more than the API server allows for all annotations of an object
 	state := func(of string) tree {
 		return tree{apps.AnnotationSidecarSetInjected: "mesh", apps.AnnotationSidecarSetInPlaceState: of}
 	}
@@ -51,7 +52,7 @@ func Pods() []Object {
 					"env": repeated(60, func(i int) any { return tree{"name": fmt.Sprintf("E%d", i), "value": strings.Repeat("x", 60)} }),
 				}
 			})
-		}), true}, // no container is called app, so there is no env to transfer
+		}), true}, // no container is called app, so there is no environment variable to copy
 		{"200 containers in 200 turns", pod(tree{apps.AnnotationLaunchPriority: apps.LaunchPriorityOrdered}, func(spec tree) {
 			spec["containers"] = append(spec["containers"].([]any), repeated(200, func(i int) any {
 				return tree{
@@ -88,7 +89,7 @@ func stringsOf(n int, value func(i int) string) []string {
 	return out
 }
 
-// pod returns a Pod with a single container. change may be nil.
+// pod returns a Pod with a single container. change may be nil, and then changes nothing.
 func pod(annotations tree, change func(spec tree)) tree {
 	spec := tree{"schedulerName": "nobody", "containers": []any{tree{"name": "app", "image": "example.test/app:v1"}}}
 	if change != nil {

@@ -1,4 +1,5 @@
-// Command house prints figures of the repository: the lines of each kind by part, and the prose of each package.
+// Command house prints figures about the repository: the number of lines of each kind by part, and how many pronouns
+// the comments of each package contain.
 package main
 
 import (

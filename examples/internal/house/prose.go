@@ -15,19 +15,19 @@ import (
 	"strings"
 )
 
-// pointing are the pronouns and relatives that send a reader back.
+// pointing contains the pronouns and relatives that make a reader look back.
 const pointing = " it its they them those that which what whom whose one other others this these "
 
-// widest is the largest width of a line, in columns.
+// widest is the largest allowed width of a line, in columns.
 const widest = 120
 
-// prose are the figures of a package's files, without tests.
+// prose contains the figures about the comments of a package, without tests.
 type prose struct {
 	words, pointing int // number of words, and of pronouns and relatives, in comments
 	lines, wide     int
 }
 
-// proseBelow reads the packages below a directory, and returns their figures by path.
+// proseBelow reads the packages below a directory, and returns the figures of each package by path.
 func proseBelow(root string) (map[string]*prose, error) {
 	packages := map[string]*prose{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -53,7 +53,7 @@ func proseBelow(root string) (map[string]*prose, error) {
 	return packages, err
 }
 
-// read adds the figures of a file.
+// read adds the figures of a file to the figures of its package.
 func (p *prose) read(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *prose) read(path string) error {
 	return nil
 }
 
-// count adds the words of a comment.
+// count counts the words of a comment.
 func (p *prose) count(text string) {
 	for word := range strings.FieldsSeq(text) {
 		word = strings.ToLower(strings.Trim(word, ".,;:!?()[]\"'`"))
@@ -90,7 +90,7 @@ func (p *prose) count(text string) {
 	}
 }
 
-// share is the number of pointing words in 100.
+// share returns the number of pointing words per 100 words.
 func (p *prose) share() float64 { return 100 * float64(p.pointing) / float64(max(p.words, 1)) }
 
 func printProse(out io.Writer, packages map[string]*prose) {
@@ -101,7 +101,7 @@ func printProse(out io.Writer, packages map[string]*prose) {
 	}
 }
 
-// above returns an error about packages that send their readers back more often than most.
+// above returns an error that names the packages with more than most pointing words per 100 words.
 func above(packages map[string]*prose, most float64) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(packages)) {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// parts are the parts of which a kind consists, in the order of the table.
+// parts are the parts of a kind's code, in the order of the table.
 var parts = [...]string{"row", "admission", "resolve", "decide", "act", "types", "defaults", "conversion", "tests"}
 
-// room is a kind with the number of lines of each part.
+// room contains the number of lines of each part of a kind's code.
 type room struct {
 	name  string
 	lines map[string]int
 }
 
-// roomsBelow counts the lines of each kind: in its folder, and in the module of API types.
+// roomsBelow counts the lines of each kind's code: in the kind's folder, and in the module of API types.
 func roomsBelow(root string) (rooms []room, err error) {
 	examples := filepath.Join(root, "examples")
 	folders, err := filepath.Glob(filepath.Join(examples, "kinds", "*", "row.go"))
@@ -50,7 +50,7 @@ func roomsBelow(root string) (rooms []room, err error) {
 	return rooms, nil
 }
 
-// movesOf counts the lines for a kind in the conversion table.
+// movesOf counts the lines about a kind in the table of conversions.
 func movesOf(kind, table string) int {
 	for _, entry := range strings.Split(table, "\n\ttable[")[1:] {
 		head, _, _ := strings.Cut(entry, ",")
@@ -62,7 +62,7 @@ func movesOf(kind, table string) int {
 	return 0
 }
 
-// add adds the number of lines of files.
+// add counts the lines of the files that match the pattern.
 func (r *room) add(pattern string) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *room) add(pattern string) error {
 	return nil
 }
 
-// partOf returns the part to which a file belongs, by the file's name.
+// partOf returns the part to which a file belongs, which follows from the file's name.
 func partOf(file string) string {
 	folder, name := filepath.Base(filepath.Dir(file)), filepath.Base(file)
 	inRoom := strings.Contains(file, "/kinds/")

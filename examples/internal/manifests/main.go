@@ -1,6 +1,7 @@
-// Command manifests writes everything in the repository that follows from the rows of kinds: entries of the webhook
-// configurations, roles, the lists of kustomizations, and the tables of rights and metrics. The hand-written entries of
-// the webhook configurations are kept: they begin at the first comment after the entries of kinds.
+// Command manifests writes everything in the repository that is generated from the rows of kinds: entries of the
+// webhook configurations, roles, the lists in kustomizations, and the tables of permissions and metrics. The
+// hand-written entries of the webhook configurations are kept: these entries begin at the first comment after the
+// generated entries.
 package main
 
 import (
@@ -26,7 +27,7 @@ func main() {
 	}
 }
 
-// write writes manifests and tables below the root of the repository.
+// write writes the manifests and tables below root, the directory of the repository.
 func write(root string, rows []kind.Row) error {
 	if err := tables(root, rows); err != nil {
 		return err
@@ -68,7 +69,7 @@ func write(root string, rows []kind.Row) error {
 	return nil
 }
 
-// entries returns the entries for kinds in a webhook configuration.
+// entries returns the entries for all kinds in a webhook configuration; verb is mutate or validate.
 func entries(rows []kind.Row, verb string) string {
 	var out strings.Builder
 	for i := range rows {
@@ -111,7 +112,7 @@ func entries(rows []kind.Row, verb string) string {
 	return out.String()
 }
 
-// withEntries replaces the entries for kinds in a webhook configuration.
+// withEntries returns a webhook configuration in which the entries for kinds are replaced.
 func withEntries(before, entries string) (string, error) {
 	const start = "\nwebhooks:\n"
 	head, rest, ok := strings.Cut(before, start)
@@ -125,7 +126,7 @@ func withEntries(before, entries string) (string, error) {
 // hook is an entry of a webhook configuration.
 type hook struct{ name, path string }
 
-// hooksOf returns the entries of a webhook configuration, in order.
+// hooksOf returns the entries of a webhook configuration, in their order.
 func hooksOf(configuration string) (hooks []hook) {
 	for line := range strings.Lines(configuration) {
 		line = strings.TrimSuffix(line, "\n")
@@ -163,7 +164,8 @@ func aggregate(to string) string {
 	return fmt.Sprintf("\n  labels:\n    rbac.authorization.k8s.io/aggregate-to-%s: \"true\"", to)
 }
 
-// role returns a ClusterRole as YAML. scale are the verbs for the scale subresource, if the kind has one.
+// role returns a ClusterRole as YAML. verbs are the verbs for objects, and scale the verbs for the scale subresource,
+// if the kind has one.
 func role(r *kind.Row, suffix, comment, label, verbs, scale string) string {
 	read := r.Resource + "/status"
 	out := fmt.Sprintf(`%s
@@ -184,8 +186,8 @@ rules:
 	return out + fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [get]\n", r.Kind.Group, read)
 }
 
-// kustomization returns a list of files as a kustomization; the files are named without an extension because of
-// kubectl.
+// kustomization returns a kustomization that lists files. Its file has no extension, so that kubectl does not apply the
+// kustomization as a manifest.
 func kustomization(files []string) string {
 	return "# Named without an extension, so that neither `kubectl apply -f` of this folder nor the embedded copy takes it for a manifest.\n" +
 		"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- " + strings.Join(files, "\n- ") + "\n"
@@ -209,7 +211,7 @@ func roles(rows []kind.Row) string {
 	return kustomization(append([]string{"service_account.yaml", "cluster_role.yaml", "cluster_role_binding.yaml", "role.yaml", "role_binding.yaml"}, files...))
 }
 
-// byURL returns the kustomization for a manager that runs outside the cluster.
+// byURL returns the kustomization for a manager that runs outside the cluster and is called by URL.
 func byURL(rows []kind.Row, called []hook) string {
 	const url = "https://localhost:19443"
 	var out strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// tables writes the tables in the documentation.
+// tables writes the generated tables into the pages of the documentation.
 func tables(root string, rows []kind.Row) error {
 	metrics, err := metricsTable(rows)
 	if err != nil {
@@ -38,7 +38,8 @@ func tables(root string, rows []kind.Row) error {
 	return nil
 }
 
-// withTable replaces a table of a page: the lines between a comment with the table's name and the next comment.
+// withTable returns a page in which a table is replaced: the lines between a comment with the table's name and the next
+// comment.
 func withTable(page, name, table string) (string, error) {
 	mark := "<!-- make generate: " + name + " -->\n"
 	head, rest, ok := strings.Cut(page, mark)
@@ -49,7 +50,7 @@ func withTable(page, name, table string) (string, error) {
 	return head + mark + table + rest[end:], nil
 }
 
-// rightsTable returns the table of the rights needed for kinds, with reasons.
+// rightsTable returns the table of the permissions that the kinds need, with reasons.
 func rightsTable(rows []kind.Row) string {
 	var out strings.Builder
 	line := func(resource string, verbs []string, why string) {
@@ -83,7 +84,7 @@ func rightsTable(rows []kind.Row) string {
 	return out.String()
 }
 
-// metricsTable lists the metrics of the controllers of kinds.
+// metricsTable returns the table of the metrics of all kinds' controllers.
 func metricsTable(rows []kind.Row) (string, error) {
 	var out strings.Builder
 	out.WriteString("| metric | meaning |\n|---|---|\n")
@@ -98,7 +99,7 @@ func metricsTable(rows []kind.Row) (string, error) {
 	return out.String(), nil
 }
 
-// listing collects registered metrics as lines of a table.
+// listing collects registered metrics as rows of a table.
 type listing struct{ out *strings.Builder }
 
 var description = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", .*variableLabels: \{([^}]*)\}`)

@@ -7,11 +7,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// shared is the comment before the hand-written rules of the ClusterRole: rights that are not needed for a particular
-// kind.
+// shared is the comment before the hand-written rules of the ClusterRole: permissions that no particular kind needs.
 const shared = "# Shared by the kinds."
 
-// withRights replaces the rules of kinds in the manager's ClusterRole.
+// withRights returns the manager's ClusterRole with the rules for kinds replaced.
 func withRights(before string, rows []kind.Row) (string, error) {
 	const start = "\nrules:\n"
 	head, rest, ok := strings.Cut(before, start)
@@ -22,7 +21,7 @@ func withRights(before string, rows []kind.Row) (string, error) {
 	return head + start + rights(rows) + rest[end:], nil
 }
 
-// rights returns the rules for kinds, and the right to the kinds' CRDs.
+// rights returns the rules for all kinds, and the rule for the kinds' CRDs.
 func rights(rows []kind.Row) string {
 	var out strings.Builder
 	rule := func(group, resources, verbs string) {
@@ -64,7 +63,7 @@ func rights(rows []kind.Row) string {
 	return out.String()
 }
 
-// unconverted returns the names of the CRDs with a single version.
+// unconverted returns the names of the CRDs that have a single version.
 func unconverted(rows []kind.Row) (names []string) {
 	for i := range rows {
 		if !rows[i].Converted {
@@ -74,7 +73,7 @@ func unconverted(rows []kind.Row) (names []string) {
 	return names
 }
 
-// quoted returns a YAML value, quoted if empty or beginning with an asterisk.
+// quoted returns a YAML value, in quotes if it is empty or begins with an asterisk.
 func quoted(value string) string {
 	if value == "" || strings.HasPrefix(value, "*") {
 		return `"` + value + `"`

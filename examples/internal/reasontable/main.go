@@ -1,6 +1,6 @@
 // Command reasontable writes the table of all reason codes: every constant of type reason.Code in the source tree, with
-// its comment, the remedies of reasons with this code, and where users see the code. The table is a promise: codes keep
-// spelling and meaning.
+// its comment, the remedies of reasons with this code, and where users see the code. The table is a promise: the
+// spelling and the meaning of a code do not change.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// code is a row of the table.
+// code is a row of the table: a reason code with its comment.
 type code struct{ name, value, pkg, text string }
 
 func main() {
@@ -49,7 +49,7 @@ spelling and its meaning; new ones may be added. Every constant is called as its
 	}
 }
 
-// doing joins the remedies of reasons with the code.
+// doing returns the remedies of a code as a single text.
 func doing(remedies []string) string {
 	if len(remedies) == 0 {
 		return ""
@@ -58,8 +58,8 @@ func doing(remedies []string) string {
 	return strings.ReplaceAll(strings.Join(slices.Compact(remedies), "; or "), "|", `\|`)
 }
 
-// shownAt says where users see the reasons of a package. A package that is not listed returns its reasons as errors,
-// which the caller shows.
+// shownAt returns where users see the reasons of a package. If a package is not listed, its reasons are returned as
+// errors, and the caller shows the errors.
 func shownAt(pkg string) string {
 	switch {
 	case pkg == "examples/launchorder":
@@ -86,7 +86,7 @@ func shownAt(pkg string) string {
 	return "the error"
 }
 
-// collect returns all codes, sorted, and the remedies of reasons with each code.
+// collect returns all codes, sorted, and the remedies for each code.
 func collect(root string) (codes []code, remedies map[string][]string, err error) {
 	remedies = map[string][]string{}
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -151,7 +151,7 @@ func codesOf(file *ast.File, path, pkg string) (codes []code, err error) {
 	return codes, nil
 }
 
-// remediesOf collects the remedies in reason literals, by package and name of their code.
+// remediesOf collects the remedies in literals of reasons, by package and name of the reason's code.
 func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
@@ -181,10 +181,11 @@ func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	})
 }
 
-// module is the prefix of the import paths in the source tree.
+// module is the prefix of all import paths in the source tree.
 const module = "github.com/workloadkit/workloadkit/"
 
-// codeName returns package and name of the constant that an expression in a file of pkg refers to.
+// codeName returns the package and the name of the constant to which an expression refers; pkg is the package of the
+// expression's file.
 func codeName(file *ast.File, pkg string, e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -213,7 +214,7 @@ func isCode(t ast.Expr) bool {
 	return ok && x.Name == "reason" && selector.Sel.Name == "Code"
 }
 
-// oneLine formats a doc comment for a table cell, without the name at its beginning.
+// oneLine returns a doc comment as the text of a table cell, without the name at its beginning.
 func oneLine(text, name string) string {
 	var p comment.Printer
 	var parser comment.Parser

@@ -1,6 +1,6 @@
-// Command registration writes, for each version of the APIs in a directory, the function that registers types with a
-// scheme: the types that have the marker for API objects, as for the deepcopy functions. The command only parses source
-// code, and so can repair a registration that does not compile.
+// Command registration writes a function for each version of the APIs in a directory, which registers types with a
+// scheme. The registered types are those with the marker for API objects, for which deepcopy functions are generated
+// too. The command only parses source code, so it can repair a registration that does not compile.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// output is the name of the file written for a version.
+// output is the name of the file that is written for a version.
 const output = "zz_generated.register.go"
 
 func main() {
@@ -68,7 +68,7 @@ func roots(file string) (names []string, err error) {
 		}
 		for _, comment := range types.Doc.List {
 			if comment.Text == "// +kubebuilder:object:root=true" {
-				names = append(names, types.Specs[0].(*ast.TypeSpec).Name.Name) //nolint:forcetypeassert // a type declaration has only these
+				names = append(names, types.Specs[0].(*ast.TypeSpec).Name.Name) //nolint:forcetypeassert // a type declaration contains only type specs
 			}
 		}
 	}
@@ -84,7 +84,7 @@ package %s
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// addKnownTypes registers the types marked as objects of the API.
+// addKnownTypes registers the types that are marked as API objects.
 func addKnownTypes(scheme *runtime.Scheme) {
 	scheme.AddKnownTypes(
 		GroupVersion,

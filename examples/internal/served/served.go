@@ -1,5 +1,5 @@
-// Package served runs a manager as a separate process, whose webhooks a real control plane calls. Measurements and load
-// tests use the package.
+// Package served runs a manager as a separate process. A real control plane calls the manager's webhooks. Measurements
+// and load tests use this package.
 package served
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Cluster is a control plane with a manager that serves webhooks. Make a Cluster with Start.
+// Cluster is a control plane with a manager that serves webhooks. Start makes a Cluster.
 type Cluster struct {
 	client.WithWatch
 
@@ -37,21 +37,21 @@ type Cluster struct {
 	dir, health string
 }
 
-// Options are options of a Cluster.
+// Options are the options of a Cluster.
 type Options struct {
 	// Manager is the path of the manager's binary. Required.
 	Manager string
-	// Args are further arguments of the manager.
+	// Args are additional arguments for the manager.
 	Args []string
 	// Nodes is the number of simulated Nodes.
 	Nodes int
-	// AuditLog makes the API server keep an audit log.
+	// AuditLog makes the API server write an audit log.
 	AuditLog bool
 	// Prepare is called before the manager starts. Optional.
 	Prepare func(ctx context.Context, c client.Client) error
 }
 
-// Start returns when the manager serves the webhooks. Call Stop at the end.
+// Start returns a Cluster whose manager serves the webhooks. The caller must call Stop at the end.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "served-")
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Cluster) prepare(ctx context.Context, o Options) (err error) {
 	return c.run(ctx, o.Manager, o.Args)
 }
 
-// run starts the manager and waits until it serves its webhooks.
+// run starts the manager, and waits until the manager serves its webhooks.
 func (c *Cluster) run(ctx context.Context, binary string, args []string) error {
 	var ports [3]int
 	for i := range ports {
@@ -122,7 +122,7 @@ func (c *Cluster) run(ctx context.Context, binary string, args []string) error {
 		}
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return false, nil //nolint:nilerr // the manager does not listen yet
+			return false, nil //nolint:nilerr // the manager is not listening yet
 		}
 		return answer.StatusCode == http.StatusOK, answer.Body.Close()
 	})
@@ -140,30 +140,30 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return errors.Join(c.Plane.Stop(ctx), os.RemoveAll(c.dir))
 }
 
-// CPU returns the seconds of CPU used by the manager.
+// CPU returns the CPU time that the manager has used, in seconds.
 func (c *Cluster) CPU() (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Manager.ID()))
 	if err != nil {
 		return 0, fmt.Errorf("the manager's CPU time: %w", err)
 	}
-	// The name before the last parenthesis may contain any characters.
+	// The name of the process, before the last parenthesis, may contain any characters.
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < 13 {
 		return 0, errors.New("the manager's CPU time is not in /proc")
 	}
 	var seconds float64
-	for _, field := range fields[11:13] { // the fields utime and stime
+	for _, field := range fields[11:13] { // the fields utime and stime of proc(5)
 		ticks, err := strconv.ParseFloat(string(field), 64)
 		if err != nil {
 			return 0, fmt.Errorf("the manager's CPU time: %w", err)
 		}
-		const ticksPerSecond = 100 // the value for every Linux ABI that Go supports
+		const ticksPerSecond = 100 // on every Linux ABI that Go supports
 		seconds += ticks / ticksPerSecond
 	}
 	return seconds, nil
 }
 
-// Memory is the peak of the manager's resident memory, in MiB.
+// Memory returns the peak of the manager's resident memory, in MiB.
 func (c *Cluster) Memory() (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Manager.ID()))
 	if err != nil {

@@ -84,6 +84,6 @@ func (l *podStateLookups) kinds(ctx context.Context) ([]schema.GroupVersionKind,
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", l.namespace, apps.ConfigurationName, err)
 	}
-	kinds, _ := api.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager has logged invalid entries
+	kinds, _ := api.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager logs invalid entries
 	return kinds, nil
 }

@@ -128,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
-	if len(found) > len(mine) { // another budget writes the names onto the remaining Pods, unless that budget is deleted first
+	if len(found) > len(mine) { // another budget writes the other names, unless it is deleted first
 		pass.Wake(strayRetry)
 	}
 	if searchesAgain(len(found), len(mine), stampErr) {
