@@ -1,10 +1,10 @@
 package apps
 
-// AnnotationScheduledAt is the scheduled time of a job of an AdvancedCronJob. Written by the controller. Value: RFC
-// 3339; the offset depends on the writer.
+// AnnotationScheduledAt is the scheduled time of a job of an AdvancedCronJob. The value is written by the controller.
+// Value: RFC 3339; the offset depends on the writer.
 const AnnotationScheduledAt = "apps.kruise.io/scheduled-at"
 
-// Events of an AdvancedCronJob, beside the events for created and deleted jobs.
+// These are the events of an AdvancedCronJob, beside the events for created and deleted jobs.
 const (
 	// EventMissedSchedule is a Warning: jobs were not started, because no manager was running, an earlier job was still
 	// running, or the deadline for the start had passed.

@@ -1,10 +1,10 @@
 package apps
 
-// Keys of BroadcastJob.
+// These are the keys of BroadcastJob.
 const (
-	// LabelBroadcastJobName is the name of a Pod's BroadcastJob. Written by the controller at creation.
+	// LabelBroadcastJobName is the name of a Pod's BroadcastJob. The value is written by the controller at creation.
 	LabelBroadcastJobName = "broadcastjob-name"
-	// LabelBroadcastJobUID is the UID of a Pod's BroadcastJob. Written by the controller at creation.
+	// LabelBroadcastJobUID is the UID of a Pod's BroadcastJob. The value is written by the controller at creation.
 	LabelBroadcastJobUID = "broadcastjob-controller-uid"
 )
 
@@ -14,7 +14,7 @@ func ReservedBroadcastJobLabels() []string {
 	return []string{LabelBroadcastJobName, LabelBroadcastJobUID}
 }
 
-// Events of a BroadcastJob, beside the events for created and deleted Pods.
+// These are the events of a BroadcastJob, beside the events for created and deleted Pods.
 const (
 	// EventJobComplete says that a Pod has ended on every Node.
 	EventJobComplete = "JobComplete"

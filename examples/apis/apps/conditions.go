@@ -1,10 +1,10 @@
 package apps
 
-// Pod conditions that are also readiness gates.
+// These are the Pod conditions that are also readiness gates.
 const (
-	// ConditionInPlaceUpdateReady is a readiness gate added by CloneSet to every Pod at creation. Written by CloneSet:
-	// False with ReasonStartInPlaceUpdate when an update starts, and True without reason or message when the update is
-	// complete or the Pod has never been updated.
+	// ConditionInPlaceUpdateReady is a readiness gate added by CloneSet to every Pod at creation. CloneSet writes the
+	// condition: The status is False with ReasonStartInPlaceUpdate when an update starts, and True without reason and
+	// message when the update is complete or the Pod has never been updated.
 	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
@@ -25,7 +25,7 @@ const (
 	NotReadyKeyPreUpdate = "preUpdateHook"
 )
 
-// Condition types of a CloneSet, written by its controller.
+// These are the condition types of a CloneSet, written by its controller.
 const (
 	// ConditionProgressing exists only while spec.progressDeadlineSeconds is set to a value below 2147483647.
 	ConditionProgressing = "Progressing"
@@ -34,22 +34,22 @@ const (
 	// ConditionFailedUpdate is True with the error as message when updating failed.
 	ConditionFailedUpdate = "FailedUpdate"
 	// ConditionInvalidSpec is True while the spec has invalid values. The reason is the code of the first invalid
-	// value, and the message names paths and values. No Pod is changed meanwhile.
+	// value, and the message names paths and values. No Pod is changed while the condition is True.
 	ConditionInvalidSpec = "InvalidSpec"
 	// ConditionOddSpec is True while the spec has values that the controller may interpret in a way that the user does
 	// not expect. The reason is the code of the first such value. The message names paths, values and interpretations.
 	ConditionOddSpec = "OddSpec"
 )
 
-// Condition types of a StatefulSet and a DaemonSet, written by their controllers.
+// These are the condition types of a StatefulSet and a DaemonSet, written by their controllers.
 const (
 	// ConditionFailedCreatePod is True with the error as message when a Pod could not be created.
 	ConditionFailedCreatePod = "FailedCreatePod"
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
-	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated:
+	// ConditionWaiting is True while a cause outside the spec prevents Pods from being created, deleted or updated:
 	// Pods that are unavailable or terminating, or Pods whose claims do not follow the present claim templates. The
-	// reason is the code of the first obstacle. The message names the obstacle, and when the controller continues.
+	// reason is the code of the first cause. The message says what the cause is, and when the controller continues.
 	ConditionWaiting = "Waiting"
 )
 
@@ -58,7 +58,7 @@ const (
 // condition.
 const ConditionContainersRestarted = "ContainersRestarted"
 
-// Reasons of ConditionProgressing, in the order in which the controller checks them.
+// These are the reasons of ConditionProgressing, in the order in which the controller checks the reasons.
 const (
 	// ReasonProgressAvailable is used with True: every replica is updated and available.
 	ReasonProgressAvailable = "CloneSetAvailable"
@@ -74,7 +74,7 @@ const (
 	ReasonProgressUpdated = "CloneSetUpdated"
 )
 
-// Events on an owner of Pods.
+// These are events about an owner of Pods.
 const (
 	// EventSuccessfulCreate reports a created Pod.
 	EventSuccessfulCreate = "SuccessfulCreate"
@@ -95,11 +95,11 @@ const (
 	EventSuccessfulUpdatePodInPlace = "SuccessfulUpdatePodInPlace"
 	// EventFailedUpdatePodInPlace is a Warning: an in-place update could not start.
 	EventFailedUpdatePodInPlace = "FailedUpdatePodInPlace"
-	// EventSuccessfulUpdatePodReCreate reports a Pod marked for recreation.
+	// EventSuccessfulUpdatePodReCreate reports a Pod that was marked for recreation.
 	EventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
 	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation.
 	EventFailedUpdatePodReCreate = "FailedUpdatePodReCreate"
-	// EventSuccessfulResize says that a claim was asked to grow.
+	// EventSuccessfulResize says that the request to enlarge a claim was sent.
 	EventSuccessfulResize = "SuccessfulResize"
 	// EventFailedResize is a Warning: the request to enlarge a claim failed.
 	EventFailedResize = "FailedResize"

@@ -1,23 +1,24 @@
 package apps
 
-// Keys of ContainerRecreateRequest.
+// These are the keys of ContainerRecreateRequest.
 const (
-	// LabelRequestPodUID is the UID of a request's Pod. Written by admission; immutable.
+	// LabelRequestPodUID is the UID of a request's Pod. The value is written by admission; immutable.
 	LabelRequestPodUID = "crr.apps.kruise.io/pod-uid"
-	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name.
-	// Written by admission; immutable.
+	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name. The
+	// value is written by admission; immutable.
 	LabelRequestNodeName = "crr.apps.kruise.io/node-name"
-	// LabelRequestActive is "true" until the request is completed. Written by admission, removed by the controller.
+	// LabelRequestActive is "true" until the request is completed. The value is written by admission, removed by the
+	// controller.
 	LabelRequestActive = "crr.apps.kruise.io/active"
-	// AnnotationRequestSyncContainerStatuses holds status.containerStatusSnapshot in v1alpha1. Written by the
-	// controller and by conversion. Value: JSON such as
+	// AnnotationRequestSyncContainerStatuses holds status.containerStatusSnapshot in v1alpha1. The value is written by
+	// the controller and by conversion. Value: JSON such as
 	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}].
 	AnnotationRequestSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
-	// AnnotationRequestUnreadyAcquired holds the transition time of ConditionPreRecreateGrace in v1alpha1. Written by
-	// the controller and by conversion. Value: RFC 3339 in UTC.
+	// AnnotationRequestUnreadyAcquired holds the transition time of ConditionPreRecreateGrace in v1alpha1. The value is
+	// written by the controller and by conversion. Value: RFC 3339 in UTC.
 	AnnotationRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
 	// FinalizerRequestUnreadyAcquired prevents the deletion of a request as long as the request keeps its Pod not
-	// ready. Written and removed by the controller.
+	// ready. The value is written and removed by the controller.
 	FinalizerRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
 	// ConditionPreRecreateGrace is True on a request that has made its Pod not ready. The transition time is when the
 	// Pod was made not ready. The condition's reason has the same text as the type.
@@ -34,7 +35,7 @@ const (
 	EventFailedUnready = "FailedUnready"
 )
 
-// Messages of requests completed by the controller.
+// These are the messages of requests that the controller has completed.
 const (
 	// RequestPodGone says that the Pod was deleted, or that a new Pod has the name of the Pod.
 	RequestPodGone = "pod has gone"
@@ -42,12 +43,12 @@ const (
 	RequestPodEnded = "pod has ended"
 	// RequestAgentSilent says that no agent has started to work on the request.
 	RequestAgentSilent = "daemon has not responded for a long time"
-	// RequestDeadlineExceeded says that the deadline has passed. Containers that were stopped before stay stopped or
-	// restart.
+	// RequestDeadlineExceeded says that the deadline has passed. Containers that were stopped before the deadline stay
+	// stopped, or are being restarted.
 	RequestDeadlineExceeded = "recreating has exceeded the activeDeadlineSeconds"
 )
 
-// The type of Nodes without a kubelet.
+// These names describe Nodes without a kubelet.
 const (
 	// LabelNodeType is the type of a Node. If the value is NodeTypeVirtualKubelet, admission copies the label onto
 	// requests.
@@ -56,20 +57,20 @@ const (
 	NodeTypeVirtualKubelet = "virtual-kubelet"
 )
 
-// Sidecars of Pods that run to completion.
+// These names are for sidecars of Pods that run to completion.
 const (
-	// EnvTerminateSidecar, set to "true" on a container (upper and lower case do not matter), makes the controller stop
-	// the container once the main containers have ended.
+	// EnvTerminateSidecar marks a container as a sidecar if the value is "true", in upper or lower case: the controller
+	// stops the container once the main containers have ended.
 	EnvTerminateSidecar = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
-	// EnvTerminateSidecarImage does the same for Pods on virtual Nodes. The value is an image whose program exits at
-	// once: once the main containers have ended, the controller gives the container this image.
+	// EnvTerminateSidecarImage marks a sidecar of Pods on virtual Nodes. The value is an image whose program exits at
+	// once. Once the main containers have ended, the controller sets this image in the container.
 	EnvTerminateSidecarImage = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
-	// EnvIgnoreExitCode, set to "true" beside EnvTerminateSidecar (upper and lower case do not matter), ensures that
-	// the container's exit code does not make the Pod fail.
+	// EnvIgnoreExitCode, with the value "true" beside EnvTerminateSidecar, means that the container's exit code does
+	// not make the Pod fail. Upper and lower case do not matter.
 	EnvIgnoreExitCode = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 	// ConditionSidecarTerminated is True on a Pod whose phase the controller has set before the last sidecars had
 	// ended.
 	ConditionSidecarTerminated = "SidecarTerminated"
-	// EventSidecarTerminator names, on a Pod, the stopped sidecars and how the sidecars are stopped.
+	// EventSidecarTerminator on a Pod names the sidecars that were stopped, and how they were stopped.
 	EventSidecarTerminator = "SidecarTerminator"
 )

@@ -1,16 +1,16 @@
 package apps
 
-// Keys of DaemonSet.
+// These are the keys of DaemonSet.
 const (
 	// LabelTemplateGeneration is the generation of the template from which a Pod was created, for clients of the old
-	// API apps.k8s.io/v1beta2. Written by DaemonSet at creation if the DaemonSet has AnnotationTemplateGeneration.
-	// Value: an integer in decimal.
+	// API apps.k8s.io/v1beta2. The value is written by DaemonSet at creation if the DaemonSet has
+	// AnnotationTemplateGeneration. Value: an integer in decimal.
 	LabelTemplateGeneration = "pod-template-generation"
-	// AnnotationTemplateGeneration is, on the DaemonSet, the generation of the template. Written by clients of old
-	// versions. Value: an integer in decimal.
+	// AnnotationTemplateGeneration is, on the DaemonSet, the generation of the template. The value is written by
+	// clients of old versions. Value: an integer in decimal.
 	AnnotationTemplateGeneration = "deprecated.daemonset.template.generation"
-	// AnnotationProgressiveCreate, with the value "true", stands for spec.scaleStrategy.partitionedScaling in v1alpha1.
-	// Written by users and by conversion.
+	// AnnotationProgressiveCreate, with the value "true", has the meaning of spec.scaleStrategy.partitionedScaling in
+	// v1alpha1. The value is written by users and by conversion.
 	AnnotationProgressiveCreate = "daemonset.kruise.io/progressive-create-pod"
 )
 

@@ -1,16 +1,16 @@
 package apps
 
-// Keys of EphemeralJob.
+// These are the keys of EphemeralJob.
 const (
 	// EnvEphemeralJobID is the UID of the EphemeralJob that has added an ephemeral container. The controller writes
 	// EnvEphemeralJobID into the environment of each added container.
 	EnvEphemeralJobID = "KRUISE_EJOB_ID"
 	// FinalizerEphemeralJob prevents the deletion of an EphemeralJob until an event has named the containers that keep
-	// running. Written by the controller.
+	// running. The value is written by the controller.
 	FinalizerEphemeralJob = "apps.kruise.io/ephemeralcontainers-cleanup"
 )
 
-// Events of an EphemeralJob.
+// These are the events of an EphemeralJob.
 const (
 	// EventContainersAdded says to how many Pods containers were added.
 	EventContainersAdded = "ContainersAdded"

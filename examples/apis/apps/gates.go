@@ -8,7 +8,7 @@ type Gate string
 // Stage is the maturity of a feature. In the flag for gates, AllAlpha and AllBeta stand for all gates of a stage.
 type Stage string
 
-// Stages of features.
+// These are the stages of features.
 const (
 	Alpha Stage = "ALPHA"
 	Beta  Stage = "BETA"
@@ -20,59 +20,67 @@ type GateSpec struct {
 	Stage   Stage
 }
 
-// Gates of CloneSet and its webhooks.
+// These are the gates of CloneSet and its webhooks.
 const (
-	// GateInPlaceUpdateEnvFromMetadata restarts a container when its environment refers to a label or annotation that
-	// has changed. Default true; always off if GateKruiseDaemon is off.
+	// GateInPlaceUpdateEnvFromMetadata makes the node agent restart a container when a label or annotation to which the
+	// environment refers has changed. Default true; always off if GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
-	// GateKruiseDaemon says that the daemon runs on the Nodes. Image jobs and runtime metadata need the daemon. Default
-	// true.
+	// GateKruiseDaemon says that node agents run on the Nodes. Image jobs and runtime metadata need the node agents.
+	// The default is true.
 	GateKruiseDaemon Gate = "KruiseDaemon"
-	// GatePodUnavailableBudgetDelete checks deletions against PodUnavailableBudget. Default true.
+	// GatePodUnavailableBudgetDelete makes deletions subject to PodUnavailableBudgets. The default is true.
 	GatePodUnavailableBudgetDelete Gate = "PodUnavailableBudgetDeleteGate"
-	// GatePodUnavailableBudgetUpdate checks in-place updates against PodUnavailableBudget. Default false.
+	// GatePodUnavailableBudgetUpdate makes in-place updates subject to PodUnavailableBudgets. The default is false.
 	GatePodUnavailableBudgetUpdate Gate = "PodUnavailableBudgetUpdateGate"
-	// GateCloneSetShortHash writes only the hash to LabelRevision, without the owner's name. Default false.
+	// GateCloneSetShortHash makes CloneSet write only the hash into LabelRevision, without the owner's name. The
+	// default is false.
 	GateCloneSetShortHash Gate = "CloneSetShortHash"
-	// GateCloneSetPartitionRollback returns Pods to the former revision when the partition is raised. Default false.
+	// GateCloneSetPartitionRollback makes CloneSet return Pods to the old revision when the partition is raised. The
+	// default is false.
 	GateCloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
-	// GateCloneSetEventHandlerOptimization ignores Pod events that cannot change a decision. Default false.
+	// GateCloneSetEventHandlerOptimization makes CloneSet ignore Pod events that cannot change a decision. The default
+	// is false.
 	GateCloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
-	// GatePreparingUpdateAsUpdate counts Pods in state PreparingUpdate as updated when a CloneSet is scaled. Default
-	// false.
+	// GatePreparingUpdateAsUpdate makes Pods in the state PreparingUpdate count as updated when a CloneSet is scaled.
+	// The default is false.
 	GatePreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
-	// GateRecreatePodWhenChangeVCT recreates Pods whose claim templates changed. Default false.
+	// GateRecreatePodWhenChangeVCT makes CloneSet recreate Pods whose claim templates have changed. The default is
+	// false.
 	GateRecreatePodWhenChangeVCT Gate = "RecreatePodWhenChangeVCTInCloneSetGate"
-	// GatePreDownloadImageForInPlaceUpdate creates jobs that pull images before in-place updates. Default false.
+	// GatePreDownloadImageForInPlaceUpdate makes the controllers create jobs that pull images before in-place updates.
+	// The default is false.
 	GatePreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
-	// GateInPlaceWorkloadVerticalScaling allows in-place updates of cpu and memory. Default false.
+	// GateInPlaceWorkloadVerticalScaling allows cpu and memory to be changed by in-place updates. The default is false.
 	GateInPlaceWorkloadVerticalScaling Gate = "InPlaceWorkloadVerticalScaling"
-	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to Pods of this group. Default false.
+	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to Pods of this group's workloads. The
+	// default is false.
 	GateKruisePodReadiness Gate = "KruisePodReadinessGate"
-	// GateTemplateNoDefaults keeps Pod and claim templates as written, without defaults. Default false.
+	// GateTemplateNoDefaults means that Pod and claim templates are stored as written, without defaults. The default is
+	// false.
 	GateTemplateNoDefaults Gate = "TemplateNoDefaults"
-	// GateDefaultHostNetworkHostPorts fills in hostPort in templates with hostNetwork. Default false.
+	// GateDefaultHostNetworkHostPorts means that defaulting sets hostPort in templates with hostNetwork. The default is
+	// false.
 	GateDefaultHostNetworkHostPorts Gate = "DefaultHostNetworkHostPortsInPodTemplates"
 	// GateForceDeleteTimeoutExpectation limits the time for which a controller waits for the cache to show the
-	// controller's own writes. Default false.
+	// controller's own writes. The default is false.
 	GateForceDeleteTimeoutExpectation Gate = "ForceDeleteTimeoutExpectationGate"
-	// GateResourcesDeletionProtection makes LabelDeleteProtection effective. Default false.
+	// GateResourcesDeletionProtection makes LabelDeleteProtection effective. The default is false.
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 )
 
-// Gates of StatefulSet and its webhooks, beside the gates of CloneSet.
+// These are the gates of StatefulSet and its webhooks, beside the gates of CloneSet.
 const (
-	// GateStatefulSetAutoDeletePVC makes persistentVolumeClaimRetentionPolicy effective. Default true.
+	// GateStatefulSetAutoDeletePVC makes persistentVolumeClaimRetentionPolicy effective. The default is true.
 	GateStatefulSetAutoDeletePVC Gate = "StatefulSetAutoDeletePVC"
-	// GateStatefulSetStartOrdinal makes ordinals.start effective. Default false.
+	// GateStatefulSetStartOrdinal makes ordinals.start effective. The default is false.
 	GateStatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
-	// GateStatefulSetAutoResizePVC makes volumeClaimUpdateStrategy effective. Default false.
+	// GateStatefulSetAutoResizePVC makes volumeClaimUpdateStrategy effective. The default is false.
 	GateStatefulSetAutoResizePVC Gate = "StatefulSetAutoResizePVCGate"
-	// GatePodIndexLabel writes LabelPodIndex. Default true.
+	// GatePodIndexLabel makes StatefulSet write LabelPodIndex. The default is true.
 	GatePodIndexLabel Gate = "PodIndexLabel"
 )
 
-// Gates of OpenKruise 1.9 for all remaining kinds and features.
+// These are the gates of OpenKruise 1.9 for all remaining kinds and features.
 const (
 	GatePodWebhook                         Gate = "PodWebhook"
 	GateDaemonWatchingPod                  Gate = "DaemonWatchingPod"
@@ -144,9 +152,9 @@ func DefaultGates() map[Gate]bool {
 	return gates
 }
 
-// ResolveGates returns the gates that result from set. A gate missing in set has its default. A gate that depends on
-// another gate is off if the latter is off, and GateImagePullJob is on if a gate that creates image jobs is on. Unknown
-// names are kept, so that callers can report the names.
+// ResolveGates returns the values of all gates if the gates in set are set. A gate that set does not contain has its
+// default. If a gate depends on another gate, the gate is off if that gate is off. GateImagePullJob is on if a gate
+// that creates image jobs is on. Unknown names are kept in the result, so that callers can report the names.
 func ResolveGates(set map[Gate]bool) map[Gate]bool {
 	gates := DefaultGates()
 	maps.Copy(gates, set)

@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mostListed is how many kinds of a list are used. The number needs a limit, because each kind costs a watch.
+// mostListed is the largest number of kinds that are read from a list. The number needs a limit, because each kind
+// costs a watch.
 const mostListed = 100
 
-// ParseListed reads the kinds listed under a key of the ConfigMap [ConfigurationName], as in
+// ParseListed parses the list of kinds under a key of the ConfigMap [ConfigurationName], for example
 // {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text lists no kinds. kindOf
-// returns the kind of an entry. Of several entries for a kind, in any versions, the first counts, and entries for
-// which known returns true are left out. Entries without a version or kind, and entries after the first hundred, cause
-// an error. ParseListed returns the error together with the valid entries.
+// returns the kind of an entry. If a kind has several entries, in any versions, only the first entry counts. Entries
+// for which known returns true are left out. Entries without a version or kind, and entries after the first mostListed,
+// lead to an error. The valid entries are returned together with the error.
 func ParseListed[E any](key, text string, kindOf func(E) schema.GroupVersionKind,
 	known func(schema.GroupKind) bool,
 ) (entries []E, err error) {

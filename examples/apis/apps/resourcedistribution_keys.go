@@ -1,17 +1,19 @@
 package apps
 
-// Keys on the copies of a ResourceDistribution.
+// These are the keys on the copies of a ResourceDistribution.
 const (
-	// AnnotationDistributedFrom is, on a copy, the name of the ResourceDistribution. Written by the controller.
+	// AnnotationDistributedFrom is, on a copy, the name of the ResourceDistribution. The value is written by the
+	// controller.
 	AnnotationDistributedFrom = "kruise.io/resourcedistribution.resource.from"
-	// AnnotationDistributedHash is, on a copy, a hash of the spec.resource from which the copy was last written.
-	// Written by the controller. Value: SHA-256 of the stored JSON of spec.resource, in lower-case hexadecimal digits.
+	// AnnotationDistributedHash is, on a copy, a hash of the spec.resource from which the copy was last written. The
+	// value is written by the controller. Value: SHA-256 of the stored JSON of spec.resource, in lower-case hexadecimal
+	// digits.
 	AnnotationDistributedHash = "kruise.io/resourcedistribution.resource.hashcode"
 )
 
-// Events of a ResourceDistribution, beside the events for failed creations, deletions and updates.
+// These are the events of a ResourceDistribution, beside the events for failed creations, deletions and updates.
 const (
-	// EventNamespaceConflict says that a namespace contains an object with the copy's name that is no copy.
+	// EventNamespaceConflict says that in a namespace an object that is not a copy has the copy's name.
 	EventNamespaceConflict = "ConflictOccurred"
 	// EventNamespaceNotExists says that a listed namespace does not exist, or is being deleted.
 	EventNamespaceNotExists = "NamespaceNotExists"

@@ -1,20 +1,21 @@
 package apps
 
-// Keys on SidecarSets, and on injected Pods.
+// These are the keys on SidecarSets, and on injected Pods.
 const (
 	// AnnotationSidecarSetHash is, on a SidecarSet and its revisions, the hash of the sidecars. On a Pod the value is a
 	// JSON object with an entry for each SidecarSet: the state of the last injection or upgrade.
 	AnnotationSidecarSetHash = "kruise.io/sidecarset-hash"
-	// AnnotationSidecarSetHashWithoutImage is like AnnotationSidecarSetHash, but images do not count for the hash. A
-	// Pod can be upgraded in place only if the hash on the Pod equals the hash on the SidecarSet.
+	// AnnotationSidecarSetHashWithoutImage contains the hash of the sidecars without images, in the same format as
+	// AnnotationSidecarSetHash. A Pod can be upgraded in place only if the hash on the Pod equals the hash on the
+	// SidecarSet.
 	AnnotationSidecarSetHashWithoutImage = "kruise.io/sidecarset-hash-without-image"
 	// AnnotationSidecarSetInjected lists, on a Pod, the injected SidecarSets, sorted and separated by commas.
 	AnnotationSidecarSetInjected = "kruise.io/sidecarset-injected-list"
 	// AnnotationSidecarSetInPlaceState is, on a Pod, the progress of upgrades: a JSON object with an entry for each
 	// SidecarSet.
 	AnnotationSidecarSetInPlaceState = "kruise.io/sidecarset-inplace-update-state"
-	// AnnotationSidecarSetWorking names, on a Pod, the container that does the work, of the two containers that a hot
-	// upgrade needs: a JSON object with an entry for each sidecar.
+	// AnnotationSidecarSetWorking on a Pod says, of the two containers that a hot upgrade needs, which container does
+	// the work: a JSON object with an entry for each sidecar.
 	AnnotationSidecarSetWorking = "kruise.io/sidecarset-working-hotupgrade-container"
 	// AnnotationSidecarSetVersionPrefix and AnnotationSidecarSetVersionAltPrefix are prefixes of annotations on a Pod.
 	// The prefix is followed by the name of one of the two containers that a hot upgrade needs. The value is the
@@ -27,8 +28,8 @@ const (
 	// LabelSidecarSetCustomVersion is, on a ControllerRevision, the user's name for the version. On a v1alpha1
 	// SidecarSet the label stands for spec.customVersion.
 	LabelSidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
-	// AnnotationSidecarSetCanary, with the value "true", makes a SidecarSet replace a second SidecarSet in the Pods
-	// that the first selects. AnnotationSidecarSetBase is the name of the second SidecarSet.
+	// AnnotationSidecarSetCanary, with the value "true", makes a SidecarSet replace another SidecarSet, its base, in
+	// the Pods that it selects. AnnotationSidecarSetBase is the name of the base.
 	AnnotationSidecarSetCanary = "apps.kruise.io/sidecarset-canary"
 	AnnotationSidecarSetBase   = "apps.kruise.io/sidecarset-base"
 	// EnvSidecarInjected, with the value "true", marks injected containers.
@@ -38,7 +39,7 @@ const (
 	ConditionSidecarSetUpgradable = "SidecarSetUpgradable"
 )
 
-// Events about SidecarSets.
+// These are the events about SidecarSets.
 const (
 	// EventNotUpgradablePods says, on a SidecarSet, that Pods must be recreated to get the newest sidecars.
 	EventNotUpgradablePods = "NotUpgradablePods"
@@ -59,10 +60,10 @@ const (
 	EventResetContainerFailed  = "ResetContainerFailed"
 )
 
-// The configuration of the annotations that SidecarSets may add to Pods.
+// These names are about the configuration that says which annotations SidecarSets may add to Pods.
 const (
 	// ConfigurationName is the name of the ConfigMap with settings for all users, in the manager's namespace.
 	ConfigurationName = "kruise-configuration"
-	// ConfigurationAnnotationRules is a key of the ConfigMap. The value contains the rules as JSON.
+	// ConfigurationAnnotationRules is a key of this ConfigMap. The value contains the rules as JSON.
 	ConfigurationAnnotationRules = "SidecarSet_PatchPodMetadata_WhiteList"
 )

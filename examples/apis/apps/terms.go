@@ -7,12 +7,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// MaxTerms limits the terms of a selector, of a strategy that orders Pods, and of a DaemonSet's choice of Nodes. No
-// person reads more terms. A controller checks each term for every Pod or Node in every pass, and the objects in all
-// namespaces wait meanwhile.
+// MaxTerms is the largest number of terms in a selector, in a strategy that orders Pods, and in a DaemonSet's choice of
+// Nodes. Users do not need more terms. A controller checks each term for every Pod or Node again and again, and the
+// objects of all namespaces wait meanwhile.
 const MaxTerms = 1000
 
-// SelectorTerms counts the terms of a selector: labels, expressions and their values. A nil selector has no terms.
+// SelectorTerms counts the terms of a selector: labels, expressions, and the values of expressions. A nil selector has
+// no terms.
 func SelectorTerms(selector *metav1.LabelSelector) int {
 	if selector == nil {
 		return 0
@@ -24,8 +25,8 @@ func SelectorTerms(selector *metav1.LabelSelector) int {
 	return n
 }
 
-// NodeTerms counts the terms that decide whether Pods of a spec fit a Node: labels, expressions and their values, and
-// tolerations.
+// NodeTerms counts the terms that decide whether Pods of a spec fit a Node: labels, expressions, values of expressions,
+// and tolerations.
 func NodeTerms(spec *corev1.PodSpec) int {
 	n := len(spec.NodeSelector) + len(spec.Tolerations)
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

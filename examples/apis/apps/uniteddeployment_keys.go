@@ -1,18 +1,19 @@
 package apps
 
-// Keys on the workloads and Pods of a UnitedDeployment.
+// These are the keys on the workloads and Pods of a UnitedDeployment.
 const (
-	// LabelSubsetName is the name of the subset. Written by the controller on workloads, in the selectors of workloads,
-	// and on Pods.
+	// LabelSubsetName is the name of the subset. The value is written by the controller on workloads, in the selectors
+	// of workloads, and on Pods.
 	LabelSubsetName = "apps.kruise.io/subset-name"
-	// LabelSubsetRevision is the full name of the UnitedDeployment's revision ("web-7c9d5f8b6"). Written by the
-	// controller on workloads and Pods.
+	// LabelSubsetRevision is the full name of the UnitedDeployment's revision ("web-7c9d5f8b6"). The value is written
+	// by the controller on workloads and Pods.
 	LabelSubsetRevision = "apps.kruise.io/controller-revision-hash"
 	// LabelReservedPod on a Pod is "true" while a substitute for the Pod exists in another subset, and otherwise
-	// "false". Written by the controller if spec.topology.scheduleStrategy.adaptive.reserveUnschedulablePods is true.
+	// "false". The value is written by the controller if
+	// spec.topology.scheduleStrategy.adaptive.reserveUnschedulablePods is true.
 	LabelReservedPod = "apps.kruise.io/united-deployment-reserved-pod"
-	// AnnotationSubsetPatch on a workload is the subset's patch as JSON, or empty without a patch. Written by the
-	// controller.
+	// AnnotationSubsetPatch on a workload is the subset's patch as JSON, or empty without a patch. The value is written
+	// by the controller.
 	AnnotationSubsetPatch = "apps.kruise.io/subset-patch"
 )
 
@@ -21,7 +22,7 @@ func ReservedSubsetLabels() []string {
 	return []string{LabelSubsetName, LabelSubsetRevision, LabelReservedPod}
 }
 
-// Condition types of a UnitedDeployment, written by its controller.
+// These are the condition types of a UnitedDeployment, written by its controller.
 const (
 	// ConditionSubsetProvisioned is True after workloads of subsets were created or deleted, and False while creations
 	// or deletions fail. The message of False is the error.
@@ -33,11 +34,11 @@ const (
 	ConditionSubsetFailure = "SubsetFailure"
 	// ConditionUnitedDeploymentUpdated is True if all Pods are ready at the newest revision, and otherwise False.
 	ConditionUnitedDeploymentUpdated = "UnitedDeploymentUpdated"
-	// ConditionReplicasLimited is True while some replicas can be in no subset. The message names the limits.
+	// ConditionReplicasLimited is True while no subset may have some of the replicas. The message names the limits.
 	ConditionReplicasLimited = "ReplicasLimited"
 )
 
-// Reasons of the conditions of a UnitedDeployment.
+// These are the reasons of the conditions of a UnitedDeployment.
 const (
 	// ReasonSubsetError is used with every condition that reports a failure.
 	ReasonSubsetError = "Error"
@@ -52,16 +53,17 @@ const (
 	ReasonNoSubsets = "NoSubsets"
 )
 
-// Condition types of a subset of a UnitedDeployment.
+// These are the condition types of a subset of a UnitedDeployment.
 const (
-	// ConditionSubsetSchedulable is False while the subset gets no further Pods. Used with strategy Adaptive.
+	// ConditionSubsetSchedulable is False while the subset gets no further Pods. The condition is used with the
+	// strategy Adaptive.
 	ConditionSubsetSchedulable = "Schedulable"
 	// ConditionSubsetLimited is True while the limits of the subset allow fewer Pods than the subset should have. The
 	// message names the limits and the remedies.
 	ConditionSubsetLimited = "Limited"
 )
 
-// Reasons of ConditionSubsetSchedulable.
+// These are the reasons of ConditionSubsetSchedulable.
 const (
 	// ReasonSubsetReschedule is used with False: Pods could not be scheduled.
 	ReasonSubsetReschedule = "reschedule"
@@ -72,7 +74,7 @@ const (
 	ReasonSubsetCreated = "created"
 )
 
-// Events of a UnitedDeployment.
+// These are the events of a UnitedDeployment.
 const (
 	// EventFailedRevisionProvision is a Warning: the revision could not be written.
 	EventFailedRevisionProvision = "FailedRevisionProvision"
@@ -83,7 +85,7 @@ const (
 	// EventFailedDeleteDuplicatedSubsets is a Warning: a subset has several workloads, and a surplus workload could not
 	// be deleted.
 	EventFailedDeleteDuplicatedSubsets = "FailedDeleteDuplicatedSubsets"
-	// EventFailedSpecifySubsetReplicas is a Warning: the replicas cannot be distributed to the subsets, so nothing is
+	// EventFailedSpecifySubsetReplicas is a Warning: the replicas cannot be divided among the subsets, so nothing is
 	// changed.
 	EventFailedSpecifySubsetReplicas = "Failed SpecifySubsetReplicas"
 	// EventFailedUpdateSubset is a Warning: the workload of a subset could not be written.
@@ -94,7 +96,7 @@ const (
 	EventSubsetUnschedulable = "SubsetUnschedulable"
 	// EventSubsetSchedulable says that a subset gets Pods again.
 	EventSubsetSchedulable = "SubsetSchedulable"
-	// EventReplicasLimited is a Warning: some replicas can be in no subset. The message names the limits of each
+	// EventReplicasLimited is a Warning: no subset may have some of the replicas. The message names the limits of each
 	// subset.
 	EventReplicasLimited = "ReplicasLimited"
 	// EventInvalidUnitedDeployment is a Warning: the spec is invalid, and nothing is changed.

@@ -1,20 +1,20 @@
 package apps
 
-// Keys of WorkloadSpreads.
+// These are the keys of WorkloadSpreads.
 const (
 	// AnnotationMatchedWorkloadSpread on a Pod is JSON with the names of the Pod's WorkloadSpread and subset. If the
-	// Pod had no name at admission, the JSON also contains a key with which the controller recognizes the Pod. Written
-	// at admission, and by the controller on Pods older than the WorkloadSpread.
+	// Pod had no name at admission, the JSON also contains a key with which the controller recognizes the Pod. The
+	// value is written at admission, and by the controller on Pods older than the WorkloadSpread.
 	AnnotationMatchedWorkloadSpread = "apps.kruise.io/matched-workloadspread"
 	// AnnotationIgnoreExistingPodsMetadata on a WorkloadSpread, with the value "true", says that Pods older than the
-	// WorkloadSpread do not get the labels and annotations of patches. Written by users.
+	// WorkloadSpread do not get the labels and annotations of patches. The value is written by users.
 	AnnotationIgnoreExistingPodsMetadata = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 )
 
 // SubsetVersionIgnored is, in the status of a WorkloadSpread, the version of all Pods if the workload has no versions.
 const SubsetVersionIgnored = "versionIgnored"
 
-// Reasons of the condition Schedulable of a subset.
+// These are the reasons of the condition Schedulable of a subset.
 const (
 	// SubsetPodUnschedulable says that a subset takes no new Pods, because Pods were unschedulable for too long.
 	SubsetPodUnschedulable = "PodUnschedulable"
@@ -26,9 +26,9 @@ const (
 // WorkloadSpreads besides the built-in kinds.
 const ConfigurationSpreadTargets = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 
-// Events of WorkloadSpreads.
+// These are the events of WorkloadSpreads.
 const (
-	// EventCreatePodFailed says that a Pod was admitted to a subset, but was not created.
+	// EventCreatePodFailed says that a Pod was assigned to a subset at admission, but was not created.
 	EventCreatePodFailed = "CreatePodFailed"
 	// EventDeletePodFailed says that the deletion of a Pod was admitted, but the Pod was not deleted.
 	EventDeletePodFailed = "DeletePodFailed"
@@ -43,6 +43,6 @@ const (
 	EventPatchPodFailed = "PatchPodFailed"
 	// EventInvalidWorkloadSpread says why the spec is invalid.
 	EventInvalidWorkloadSpread = "InvalidWorkloadSpread"
-	// EventSubsetChosen names the subset for further Pods, and says why no earlier subset in the list takes the Pods.
+	// EventSubsetChosen names the subset for the next Pods, and says why the subsets before take no Pods.
 	EventSubsetChosen = "SubsetChosen"
 )

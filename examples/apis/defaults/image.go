@@ -14,15 +14,15 @@ const (
 	digest   = `[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}`
 )
 
-// imageReference is the grammar of image names, with captures for tag and digest.
+// imageReference matches valid image names, and captures tag and digest.
 var imageReference = regexp.MustCompile(
 	`^(?:` + registry + `/)?` + pathPart + `(?:/` + pathPart + `)*(?::(` + tag + `))?(?:@(` + digest + `))?$`)
 
-// imageID is a form forbidden for names.
+// imageID matches the form of an image ID, which image names must not have.
 var imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
 
-// pullPolicyFor is the Kubernetes rule: Always for the tag latest, explicit or by a missing tag and digest;
-// IfNotPresent for everything else, unreadable names included.
+// pullPolicyFor returns the default imagePullPolicy by the rule of Kubernetes: Always for the tag latest, explicit or
+// by a missing tag and digest; IfNotPresent in all other cases, even if the name is invalid.
 func pullPolicyFor(image string) corev1.PullPolicy {
 	parts := imageReference.FindStringSubmatch(image)
 	if parts == nil || imageID.MatchString(image) {

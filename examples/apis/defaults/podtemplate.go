@@ -1,27 +1,29 @@
 // Package defaults answers "which values does the API server fill in where a Pod template has no value?"
 //
-// A workload whose CRD keeps the template without a schema has to fill in the defaults itself, or its revisions would
-// differ from its Pods. The values are Kubernetes' defaults for the template of a Deployment, so defaults of Pods only
-// (enableServiceLinks, requests from limits, host ports) are left alone. Present values are never changed, with a
-// single exception made by the API server too: quantities finer than a thousandth are rounded up.
+// If a CRD stores templates without a schema, defaults must be set by the project itself, because otherwise the
+// revisions of a workload would differ from its Pods. The values are Kubernetes' defaults for the template of a
+// Deployment. Defaults that only Pods have (enableServiceLinks, requests from limits, host ports) are not set. Existing
+// values are never changed, with a single exception that the API server makes too: quantities finer than a thousandth
+// are rounded up.
 package defaults
 
 import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Options are the differences between kinds and feature gates. The zero value is plain Kubernetes.
+// Options are the differences in defaults between kinds and feature gates. The zero value gives the defaults of
+// Kubernetes.
 type Options struct {
-	// ContainerImagePullPolicy is for containers without a policy. Empty applies the Kubernetes rule: Always for the
-	// tag latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always. Init containers always
-	// follow the Kubernetes rule.
+	// ContainerImagePullPolicy is the imagePullPolicy of containers that have none. If empty, the rule of Kubernetes
+	// applies: Always for the tag latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always.
+	// For init containers the rule of Kubernetes always applies.
 	ContainerImagePullPolicy corev1.PullPolicy
 	// HostNetworkHostPorts sets hostPort to containerPort if hostPort is 0 and the template uses hostNetwork (gate
 	// DefaultHostNetworkHostPortsInPodTemplates).
 	HostNetworkHostPorts bool
 }
 
-// PodTemplate fills in the defaults of a Pod template. PodTemplate is idempotent.
+// PodTemplate sets the defaults of a Pod template. PodTemplate is idempotent.
 func PodTemplate(template *corev1.PodTemplateSpec, opts Options) {
 	spec := &template.Spec
 	podSpec(spec)
@@ -51,7 +53,7 @@ func PodTemplate(template *corev1.PodTemplateSpec, opts Options) {
 	}
 }
 
-// ClaimTemplate fills in the defaults of a claim template: the phase Pending and rounded quantities. volumeMode stays
+// ClaimTemplate sets the defaults of a claim template: the phase Pending. Quantities are rounded. volumeMode stays
 // unset: the API server sets volumeMode on the claims themselves.
 func ClaimTemplate(claim *corev1.PersistentVolumeClaim) {
 	setIfZero(&claim.Status.Phase, corev1.ClaimPending)
@@ -78,8 +80,8 @@ func hostPorts(containers []corev1.Container) {
 	}
 }
 
-// Sidecar fills in the defaults of an injected container. The startup probe stays unchanged: OpenKruise hashes a
-// SidecarSet without these defaults.
+// Sidecar sets the defaults of an injected container. The startup probe is not changed: OpenKruise hashes a SidecarSet
+// without these defaults.
 func Sidecar(c *corev1.Container) {
 	startup := c.StartupProbe
 	c.StartupProbe = nil
@@ -87,7 +89,7 @@ func Sidecar(c *corev1.Container) {
 	c.StartupProbe = startup
 }
 
-// Volume fills in the defaults of a volume.
+// Volume sets the defaults of a volume.
 func Volume(v *corev1.Volume) { volume(v) }
 
 func container(c *corev1.Container) {
@@ -147,7 +149,7 @@ func fieldRef(ref *corev1.ObjectFieldSelector) {
 	}
 }
 
-// setIfZero sets a field that has its zero value.
+// setIfZero sets a field if the field has its zero value.
 func setIfZero[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -155,7 +157,7 @@ func setIfZero[T comparable](field *T, value T) {
 	}
 }
 
-// IfNil sets an optional field that is absent.
+// IfNil sets an optional field if the field is absent.
 func IfNil[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value

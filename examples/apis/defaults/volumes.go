@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Defaults of volume sources without a constant in the API.
+// These are the defaults of volume sources without a constant in the API.
 const (
 	iscsiInterface     = "default"
 	rbdPool            = "rbd"

@@ -4,7 +4,7 @@ package policy
 // Group is the API group of the policies.
 const Group = "policy.kruise.io"
 
-// Annotations of PodUnavailableBudgets. In v1alpha1 the annotations stand for fields of v1beta1.
+// These are the annotations of PodUnavailableBudgets. In v1alpha1 the annotations stand for fields of v1beta1.
 const (
 	// AnnotationProtectOperations stands for spec.protectOperations. Value: "DELETE,EVICT".
 	AnnotationProtectOperations = "kruise.io/pub-protect-operations"
@@ -12,16 +12,18 @@ const (
 	AnnotationProtectTotalReplicas = "pub.kruise.io/protect-total-replicas"
 )
 
-// Annotations of Pods.
+// These are the annotations of Pods.
 const (
-	// AnnotationRelatedBudget names the budget that protects a Pod. Written by admission at creation, and by the
-	// controller if missing. AnnotationRelatedBudgetOld is the same under the earlier name: both are written.
+	// AnnotationRelatedBudget names the budget that protects a Pod. The value is written by admission at creation, and
+	// by the controller if missing. AnnotationRelatedBudgetOld is the older name of AnnotationRelatedBudget; both
+	// annotations are written.
 	AnnotationRelatedBudget    = "pub.kruise.io/related-pub"
 	AnnotationRelatedBudgetOld = "kruise.io/related-pub"
-	// AnnotationOtherBudgets names all further budgets that protect a Pod, sorted, separated by commas. Written
-	// together with AnnotationRelatedBudget. OpenKruise knows a single budget of a Pod, and does not read the
-	// annotation.
+	// AnnotationOtherBudgets names all further budgets that protect a Pod, sorted, separated by commas. The value is
+	// written together with AnnotationRelatedBudget. OpenKruise supports only a single budget per Pod, and does not
+	// read this annotation.
 	AnnotationOtherBudgets = "workloadkit.io/other-pubs"
-	// AnnotationNoProtect takes the Pod out of all budgets. Written by users. Value: a boolean for strconv.ParseBool.
+	// AnnotationNoProtect on a Pod excludes the Pod from all budgets. The value is written by users. Value: a boolean
+	// for strconv.ParseBool.
 	AnnotationNoProtect = "pub.kruise.io/no-protect"
 )

@@ -11,13 +11,13 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Count checks an integer or percentage, possibly above 100 %, of any total. [partition.ValidateUncapped] defines the
-// allowed values. A nil value is valid.
+// Count validates an integer or percentage, which may be above 100 %, of any total. [partition.ValidateUncapped]
+// defines the allowed values. A nil value is valid.
 func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	return refused(partition.ValidateUncapped("", value), value, path)
 }
 
-// CountOf is [Count] for a value of total, rounded up: the resulting number must not be too large either.
+// CountOf does the same as [Count] for a known total: the resulting number, rounded up, must also not be too large.
 func CountOf(value *intstr.IntOrString, total int32, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
@@ -34,15 +34,15 @@ func refused(err error, value *intstr.IntOrString, path *field.Path) field.Error
 	return errs
 }
 
-// AtLeastOne reports whether value amounts to at least 1 of total. Percentages are rounded up, so if total is above 0,
-// every value above 0 amounts to at least 1. AtLeastOne is false for values refused by [Count].
+// AtLeastOne reports whether value is at least 1 of total. Percentages are rounded up, so if total is above 0, every
+// value above 0 is at least 1. For values that [Count] refuses, AtLeastOne returns false.
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
-	// With a larger total the number might be too large.
+	// With a larger total, the number could be too large.
 	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up)
 	return err == nil && n > 0
 }
 
-// IsNone reports whether a value amounts to 0 of any total, as nil does. IsNone is false for values refused by [Count].
+// IsNone reports whether a value is 0 of any total, as nil is. For values that [Count] refuses, IsNone returns false.
 func IsNone(value *intstr.IntOrString) bool {
 	if value == nil {
 		return true
@@ -51,9 +51,9 @@ func IsNone(value *intstr.IntOrString) bool {
 	return err == nil && n == 0
 }
 
-// AsOpenKruise returns OpenKruise 1.9's reading of value in fields not validated by OpenKruise: a number in a string is
-// a percentage, and a negative number is zero. Values accepted by [Count], and values invalid in OpenKruise too, are
-// returned unchanged.
+// AsOpenKruise returns the value as OpenKruise 1.9 interprets it in fields that OpenKruise does not validate: a number
+// in a string is a percentage, and a negative number is zero. Values that [Count] accepts, and values that are invalid
+// in OpenKruise too, are returned unchanged.
 func AsOpenKruise(value intstr.IntOrString) intstr.IntOrString {
 	if partition.ValidateUncapped("", &value) == nil {
 		return value
@@ -67,7 +67,7 @@ func AsOpenKruise(value intstr.IntOrString) intstr.IntOrString {
 	return value
 }
 
-// shown returns the value as written by the user, shortened.
+// shown returns the value as the user has written it, shortened.
 func shown(value intstr.IntOrString) any {
 	if value.Type == intstr.Int {
 		return value.IntVal
@@ -75,7 +75,7 @@ func shown(value intstr.IntOrString) any {
 	return reason.Shorten(value.StrVal, 64)
 }
 
-// NotNegative refuses a number below 0. A nil value is valid.
+// NotNegative returns an error for a number below 0. A nil value is valid.
 func NotNegative[T int32 | int64](value *T, path *field.Path) field.ErrorList {
 	if value != nil && *value < 0 {
 		return field.ErrorList{field.Invalid(path, *value, "must be at least 0")}

@@ -2,6 +2,6 @@
 //
 // The functions are pure and return every problem, each with path, value and the allowed values.
 //
-// The API server judges the general rules of Pods: admission asks the API server, and package validation does not
-// repeat the rules.
+// The API server validates the general rules for Pods: admission asks the API server, and this package does not repeat
+// these rules.
 package validation

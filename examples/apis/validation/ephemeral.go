@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// EphemeralContainers checks ephemeral containers to be added to Pods, by the rules of Kubernetes as far as no Pod need
-// be known. absent are required fields left out: the API server fills the fields in when a Pod gets the containers.
+// EphemeralContainers validates ephemeral containers that are to be added to Pods, by the rules of Kubernetes that do
+// not depend on a Pod. absent are errors about required fields that are missing: the API server sets the fields when a
+// Pod gets the containers.
 func EphemeralContainers(containers []corev1.EphemeralContainer, path *field.Path) (invalid, absent field.ErrorList) {
 	if invalid = NotTooMany(len(containers), path); len(invalid) > 0 {
 		return invalid, nil
@@ -57,7 +58,7 @@ func policy[T ~string](absent *field.ErrorList, path *field.Path, value T, allow
 	return nil
 }
 
-// notEphemeral refuses the fields that an ephemeral container cannot have.
+// notEphemeral returns errors for fields that an ephemeral container cannot have.
 func notEphemeral(c *corev1.EphemeralContainerCommon, path *field.Path) (errs field.ErrorList) {
 	refuse := func(isSet bool, path *field.Path) {
 		if isSet {

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// InPlaceStrategy checks grace period and parallelism. A parallelism in quotes counts as an integer.
+// InPlaceStrategy validates the grace period and the parallelism. A parallelism in quotes is accepted if it is an
+// integer.
 func InPlaceStrategy(strategy *pub.InPlaceUpdateStrategy, path *field.Path) field.ErrorList {
 	if strategy == nil {
 		return nil
@@ -34,9 +35,9 @@ func InPlaceStrategy(strategy *pub.InPlaceUpdateStrategy, path *field.Path) fiel
 	return errs
 }
 
-// InPlaceOnly refuses a template change impossible in place, by the fields alone. Labels, annotations and the images of
-// containers may change. With resources, amounts of cpu and memory already set may change, too. path is the path of the
-// template.
+// InPlaceOnly returns errors for changes of a template that cannot be made in place. Labels, annotations and the images
+// of containers may change. If resources is true, amounts of cpu and memory that exist in both templates may change as
+// well. path is the path of the template.
 func InPlaceOnly(old, next *corev1.PodTemplateSpec, resources bool, path *field.Path) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(old, next) {
 		return nil
@@ -48,7 +49,7 @@ func InPlaceOnly(old, next *corev1.PodTemplateSpec, resources bool, path *field.
 	return errs
 }
 
-// inPlaceObstacles returns the obstacles to making a template change in place.
+// inPlaceObstacles returns the changes of a template that cannot be made in place.
 func inPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []string {
 	before, after := old.Spec.DeepCopy(), next.Spec.DeepCopy()
 	if len(before.Containers) != len(after.Containers) {
@@ -73,7 +74,8 @@ func inPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []strin
 	return obstacles
 }
 
-// levelAmounts hides changes of cpu and memory present in both lists.
+// levelAmounts makes the amounts of cpu and memory that both lists have equal, so that a comparison ignores their
+// changes.
 func levelAmounts(was, is corev1.ResourceList) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		amount, before := was[name]

@@ -8,16 +8,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// maxName is the longest name, in characters: with a dash and a hash of up to 10 the name is the value of a label on
-// every Pod, with a limit of 63.
+// maxName is the largest length of a name, in characters. A label on every Pod has the name with a dash and a hash of
+// up to 10 characters as its value, and a value has at most 63 characters.
 const maxName = 63 - 1 - 10
 
-// Name checks the name of a workload by the rule for its kind, or the prefix of a generated name.
+// Name validates the name of a workload, or the prefix of a generated name, by the rule for its kind.
 func Name(obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	return NameUpTo(maxName, obj, rule)
 }
 
-// NameUpTo is [Name] for a kind with the given maximum length of names.
+// NameUpTo does the same as [Name] for a kind with the given largest length of names.
 func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	name, path, prefix := obj.GetName(), field.NewPath("metadata", "name"), false
 	if name == "" && obj.GetGenerateName() != "" {
@@ -31,7 +31,7 @@ func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFun
 		errs = append(errs, field.Invalid(path, name, msg))
 	}
 	if prefix {
-		longest -= len("x7k2p") // added by the API server
+		longest -= len("x7k2p") // the API server adds five characters
 	}
 	if len(name) > longest {
 		errs = append(errs, field.TooLong(path, name, longest))
@@ -39,7 +39,8 @@ func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFun
 	return errs
 }
 
-// NewProblems returns the errors missing in before: an update is not refused for stored problems.
+// NewProblems returns the errors in errs that before does not contain: an update is not refused for errors that the
+// stored object has too.
 func NewProblems(errs, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {
@@ -54,8 +55,8 @@ func NewProblems(errs, before field.ErrorList) field.ErrorList {
 	return fresh
 }
 
-// DeletionProtected returns why an object of a kind with the labels may not be deleted while having replicas. Label
-// values besides Always and Cascading protect nothing.
+// DeletionProtected returns why an object with these labels must not be deleted while it has replicas. Label values
+// other than Always and Cascading do not protect the object.
 func DeletionProtected(kind string, labels map[string]string, replicas int32) field.ErrorList {
 	path := field.NewPath("metadata", "labels").Key(apps.LabelDeleteProtection)
 	switch protection := labels[apps.LabelDeleteProtection]; {

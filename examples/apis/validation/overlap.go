@@ -18,10 +18,10 @@ func ByKey(selector labels.Selector) map[string]labels.Requirements {
 	return out
 }
 
-// CanBe reports whether a label could satisfy all requirements for a key: with a value, or by absence.
+// CanBe reports whether a label could meet all requirements for a key, either with some value or by its absence.
 func CanBe(all labels.Requirements) bool {
 	exists, absent := false, false
-	var in, notIn sets.Set[string] // a nil in stands for any value
+	var in, notIn sets.Set[string] // a nil in allows any value
 	for i := range all {
 		values := sets.New(all[i].ValuesUnsorted()...)
 		switch all[i].Operator() {
@@ -31,7 +31,7 @@ func CanBe(all labels.Requirements) bool {
 			exists = true
 		case selection.DoesNotExist:
 			absent = true
-		default: // the value of matchLabels, or In
+		default: // In, or a value of matchLabels
 			if exists = true; in != nil {
 				values = values.Intersection(in)
 			}
@@ -41,10 +41,10 @@ func CanBe(all labels.Requirements) bool {
 	if absent {
 		return !exists
 	}
-	return in == nil || in.Difference(notIn).Len() > 0 // without in, some value is named by nobody
+	return in == nil || in.Difference(notIn).Len() > 0 // if any value is allowed, there is a value that no requirement names
 }
 
-// AreDisjoint reports whether no labels can match both selectors.
+// AreDisjoint reports whether no set of labels can match both selectors.
 func AreDisjoint(a, b labels.Selector) bool {
 	of := ByKey(b)
 	for key, requirements := range ByKey(a) {

@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// LongRunning checks the additional rules for templates of workloads whose Pods run for ever: restartPolicy Always, and
-// no activeDeadlineSeconds.
+// LongRunning validates the additional rules for templates of workloads whose Pods do not end: the restartPolicy
+// Always, and no activeDeadlineSeconds.
 func LongRunning(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	spec, path := &template.Spec, path.Child("spec")
 	var errs field.ErrorList
@@ -22,8 +22,8 @@ func LongRunning(template *corev1.PodTemplateSpec, path *field.Path) field.Error
 	return errs
 }
 
-// Reserved refuses keys written by the controller itself on Pods, the given labels and the annotations of
-// [apps.ReservedPodAnnotations]: in a template such a key would have no effect, or would ask for the deletion of every
+// Reserved returns errors for keys that the controller itself writes on Pods: the given labels, and the annotations of
+// [apps.ReservedPodAnnotations]. In a template such a key would have no effect, or would request the deletion of every
 // Pod. path is the path of the template's metadata.
 func Reserved(template *corev1.PodTemplateSpec, labels []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -39,7 +39,7 @@ func Reserved(template *corev1.PodTemplateSpec, labels []string, path *field.Pat
 	return errs
 }
 
-// ClaimNames checks the names of the claim templates, because each becomes a volume.
+// ClaimNames validates the names of the claim templates, because each name becomes the name of a volume.
 func ClaimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()

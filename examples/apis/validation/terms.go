@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// Selector checks the selector of a workload: the selector is not empty, selects Pods of the template, and asks for
-// none of the reserved labels written by the controller. path is the path of the spec.
+// Selector validates the selector of a workload: the selector must not be empty, must select the Pods of the template,
+// and must not use the reserved labels, which the controller writes. path is the path of the spec.
 func Selector(selector *metav1.LabelSelector, template map[string]string, reserved []string, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
 	if errs := Selects(selector, at); len(errs) > 0 {
@@ -35,7 +35,7 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	return nil
 }
 
-// Selects checks for a well-formed and non-empty selector. The contents of a selector that is too long are not
+// Selects returns errors unless a selector is valid and not empty. The terms of a selector that is too long are not
 // validated.
 func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -47,14 +47,15 @@ func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return LabelSelector(selector, path)
 }
 
-// LabelSelector checks for a well-formed selector, empty or not. The order of the result depends on the selector alone.
+// LabelSelector returns errors unless a selector is valid; it may be empty. The order of the errors depends only on the
+// selector.
 func LabelSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
-	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // labels are a map
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // the order of a map's labels is random
 	return errs
 }
 
-// NotTooMany refuses more terms than the controller reads; further terms are not checked either.
+// NotTooMany returns an error if there are more terms than the controller reads; the terms are then not validated.
 func NotTooMany(n int, path *field.Path) field.ErrorList {
 	if n <= apps.MaxTerms {
 		return nil
@@ -62,7 +63,7 @@ func NotTooMany(n int, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.TooMany(path, n, apps.MaxTerms)}
 }
 
-// Priority checks the terms for ordering Pods.
+// Priority validates the terms by which Pods are ordered.
 func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList {
 	if priority == nil {
 		return nil
@@ -90,7 +91,7 @@ func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// Scatter checks the terms for spreading Pods.
+// Scatter validates the terms by which Pods are spread.
 func Scatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
 	errs := NotTooMany(len(terms), path)
 	if len(errs) > 0 {

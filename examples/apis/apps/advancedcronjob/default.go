@@ -1,8 +1,8 @@
 // Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults, and
 // the names of its jobs?"
 //
-// The functions are pure and work on v1beta1, the hub. Templates are stored as written, and jobs get the API server's
-// defaults at their creation.
+// The functions are pure and work on v1beta1, the hub. Templates are stored as written; jobs get the API server's
+// defaults when they are created.
 package advancedcronjob
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of OpenKruise 1.9.
+// These are the defaults of OpenKruise 1.9.
 const (
 	DefaultSuccessfulJobsHistoryLimit int32 = 3
 	DefaultFailedJobsHistoryLimit     int32 = 1
@@ -37,8 +37,8 @@ func Default(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// defaultImageList sets the fields demanded by the schema and left out by users, so users learn the true reason for the
-// lack of such jobs here.
+// defaultImageList sets the fields of an ImageListPullJob template that the schema requires but users leave out.
+// Otherwise the schema's error would hide the true reason: such jobs are not supported here.
 func defaultImageList(spec *v1beta1.ImageListPullJobSpec) {
 	if spec.CompletionPolicy.Type != "" {
 		return

@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// JobName is the name of the job of an AdvancedCronJob for a slot. The name is always the same, so nobody starts two
-// jobs.
+// JobName is the name of the job of an AdvancedCronJob for a slot. The name for a slot is always the same, so a second
+// job for the slot cannot be created.
 func JobName(name string, slot time.Time) string {
 	return name + "-" + strconv.FormatInt(slot.Unix(), 10)
 }
 
 func templatePath() *field.Path { return field.NewPath("spec", "template") }
 
-// JobPath is where the template of Jobs is.
+// JobPath returns the path of the template of Jobs.
 func JobPath() *field.Path { return templatePath().Child("jobTemplate") }
 
-// BroadcastJobPath is where the template of BroadcastJobs is.
+// BroadcastJobPath returns the path of the template of BroadcastJobs.
 func BroadcastJobPath() *field.Path { return templatePath().Child("broadcastJobTemplate") }
 
-// ImageListPath is where the template of ImageListPullJobs is.
+// ImageListPath returns the path of the template of ImageListPullJobs.
 func ImageListPath() *field.Path { return templatePath().Child("imageListPullJobTemplate") }

@@ -1,8 +1,8 @@
 // Package broadcastjob answers "what does the API do with a BroadcastJob written by a user: the defaults?"
 //
-// The functions are pure and work on v1beta1; v1alpha1 is the same. The functions with a spec are for kinds with such a
-// spec in a template. The Pod template is stored as written, so a restartPolicy is required: the default of Kubernetes,
-// Always, never ends.
+// The functions are pure and work on v1beta1; v1alpha1 has the same fields. The functions for a spec are for kinds that
+// have such a spec in a template. The Pod template is stored as written, so a restartPolicy is required: with
+// Kubernetes' default Always, Pods would never end.
 package broadcastjob
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// DefaultParallelism is no limit.
+// DefaultParallelism means that there is no limit.
 const DefaultParallelism int32 = math.MaxInt32
 
 // Default sets the fields left out by the user. Default is idempotent.
 func Default(obj *v1beta1.BroadcastJob) { DefaultSpec(&obj.Spec) }
 
-// DefaultSpec is [Default] for a spec.
+// DefaultSpec does the same as [Default] for a spec.
 func DefaultSpec(spec *v1beta1.BroadcastJobSpec) {
 	defaults.IfNil(&spec.Parallelism, intstr.FromInt32(DefaultParallelism))
 	if spec.CompletionPolicy.Type == "" {

@@ -1,7 +1,7 @@
 // Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. A rollingUpdate under
-// OnDelete may be incomplete.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. If the type is OnDelete,
+// rollingUpdate may be incomplete.
 package cloneset
 
 import (
@@ -13,25 +13,26 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of OpenKruise 1.9.
+// These are the defaults of OpenKruise 1.9.
 const (
 	DefaultReplicas             int32 = 1
 	DefaultRevisionHistoryLimit int32 = 10
-	// DefaultMaxUnavailable is a percentage of replicas.
+	// DefaultMaxUnavailable is a percentage of the replicas.
 	DefaultMaxUnavailable = "20%"
 )
 
-// DefaultOptions are the feature gates that change defaulting. The zero value is the default of both.
+// DefaultOptions are the feature gates that affect defaulting. The zero value means that both gates have their
+// defaults.
 type DefaultOptions struct {
-	// TemplateNoDefaults leaves the Pod template and the claim templates as written.
+	// TemplateNoDefaults means that the Pod template and the claim templates are stored as written.
 	TemplateNoDefaults bool
-	// HostNetworkHostPorts fills in host ports in templates with hostNetwork.
+	// HostNetworkHostPorts means that host ports are filled in in templates with hostNetwork.
 	HostNetworkHostPorts bool
 }
 
-// Default fills in the missing values. stored is the object before an update and nil on creation. An unchanged Pod
-// template or claim template gets no new defaults, because a default added by a newer version would otherwise roll
-// every Pod. Default is idempotent.
+// Default sets the missing fields of a CloneSet. stored is the object before an update and nil on creation. An
+// unchanged Pod template or claim template gets no new defaults, because a default that a newer version adds would
+// update every Pod. Default is idempotent.
 func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)
@@ -50,7 +51,7 @@ func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
 	})
 }
 
-// defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate.
+// defaultUpdateStrategy sets fields of rollingUpdate only if the type is RollingUpdate.
 func defaultUpdateStrategy(strategy *v1beta1.CloneSetUpdateStrategy) {
 	if strategy.Type == "" {
 		strategy.Type = v1beta1.RollingUpdate

@@ -2,12 +2,11 @@ package conversion
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
-// roomy is the size in bytes up to which an object certainly fits into an annotation twice, even if every byte must be
-// escaped.
+// roomy is a size in bytes: an object of this size fits into an annotation twice even if every byte must be escaped.
 const roomy = 256 << 10 / 8
 
-// Check returns the parts of a serialised object that a conversion to the second version and back would lose: the
-// second version has no field for these parts, and the annotation is full. Admission refuses such objects, because
+// Check returns the parts of a serialised object that a conversion to the other version and back would lose: the other
+// version has no field for these parts, and the annotation has no more space. Admission refuses such objects, because
 // [JSON] converts every stored object.
 func Check(raw []byte) field.ErrorList {
 	o, k, v, err := read(raw)
@@ -29,7 +28,7 @@ func Check(raw []byte) field.ErrorList {
 		switch part[0] {
 		case metadataKey:
 			part = part[:2]
-		case statusKey: // admission does not check the status
+		case statusKey: // status fields are not checked by admission
 			continue
 		}
 		if n := len(errs); !f.saysNothing() && (n == 0 || errs[n-1].Field != part.String()) {

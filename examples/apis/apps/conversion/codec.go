@@ -15,7 +15,8 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// plain is a codec without quotes or escapes: show returns letters(value), or "" if read cannot read the text back.
+// plain returns a codec whose text has no quotes or escapes: show returns letters(value), or "" if read could not read
+// this text.
 func plain(read func(text string) any) codec {
 	return codec{read: read, show: func(value any) string {
 		shown := letters(value)
@@ -26,7 +27,7 @@ func plain(read func(text string) any) codec {
 	}}
 }
 
-// letters returns a string without quotes, the elements of a list separated by commas, and any other value as JSON.
+// letters returns a string without quotes, a list as its elements separated by commas, and any other value as JSON.
 func letters(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -43,14 +44,14 @@ func letters(value any) string {
 	return string(encoded(value))
 }
 
-// flag is the codec of a boolean: true has the text "true", and false has no text.
+// flag returns the codec of a boolean: true has the text "true", and false has no text.
 func flag() codec {
 	return plain(func(text string) any { return map[string]any{"true": true}[text] })
 }
 
 func word() codec { return plain(func(text string) any { return text }) }
 
-// number is the codec of an int32. A text with a number below the minimum has no value.
+// number returns the codec of an int32. A text whose number is below least has no value.
 func number(least int64) codec {
 	read := func(least int64) func(string) any {
 		return func(text string) any {
@@ -64,7 +65,7 @@ func number(least int64) codec {
 	return codec{read: read(least), show: plain(read(math.MinInt32)).show}
 }
 
-// count is the codec of an int32 or of any text, such as a percentage.
+// count returns the codec of an int32 or of any text, such as a percentage.
 func count() codec {
 	numbers := number(math.MinInt32)
 	return plain(func(text string) any {
@@ -79,7 +80,7 @@ func operations() codec {
 	return plain(func(text string) any { return decoded(encoded(policyv1beta1.OperationsIn(text))) })
 }
 
-// snapshot is the codec of a list of containers, with JSON as the text. An empty list has no text.
+// snapshot returns the codec of a list of containers; the text is JSON. An empty list has no text.
 func snapshot() codec {
 	read := func(text []byte) json.RawMessage {
 		var list []v1beta1.ContainerRecreateRequestContainerStatus
@@ -94,8 +95,8 @@ func snapshot() codec {
 	}
 }
 
-// grace converts a list with only the condition PreRecreateGrace to the transition time of the condition. For the zero
-// time there is no condition.
+// grace returns the codec of a list of conditions that contains only PreRecreateGrace; the text is the transition time
+// of the condition. The zero time stands for a list without the condition.
 func grace() codec {
 	return codec{
 		read: func(text string) any {
@@ -127,8 +128,8 @@ func conditions(value any) (list []metav1.Condition) {
 	return list
 }
 
-// decodable changes a value that the schema accepts to a similar value that Go types accept. The schema sets no limit
-// for a number that may be a percentage, and accepts times with lower-case letters.
+// decodable converts a value that the schema accepts to a similar value that the Go types accept. The schema does not
+// limit a number that may also be a percentage, and accepts times with lower-case letters.
 func decodable(value any) any {
 	switch value := value.(type) {
 	case object:

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// ErrUnknown is wrapped by errors of [JSON] about unknown kinds and versions.
+// ErrUnknown is wrapped by errors of [JSON] about an unknown kind or version.
 var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
 // JSON converts a serialised object of a kind with two versions to the given apiVersion, v1alpha1 or v1beta1 of the
-// object's group. An object of this version is returned unchanged. Only the parts named in the kind's table are read,
-// and the case of their keys matters. All remaining parts stay unchanged.
+// object's group. An object that has this version already is returned unchanged. Only the parts named in the kind's
+// table are read, and the case of their keys matters. All remaining parts stay unchanged.
 func JSON(raw []byte, apiVersion string) ([]byte, error) {
 	o, k, from, err := read(raw)
 	if err != nil {
@@ -46,7 +46,7 @@ func read(raw []byte) (o object, k *kind, version int, err error) {
 	return nil, nil, 0, fmt.Errorf("%w: kind %q of %q", ErrUnknown, name, apiVersion)
 }
 
-// convert converts an object to version to. The object has the version 1-to.
+// convert converts an object to the version to. The object must have the other version.
 func (k *kind) convert(o object, to int) error {
 	for _, part := range k.sections {
 		if _, err := section(o, part); err != nil {
@@ -80,7 +80,7 @@ func (k *kind) convert(o object, to int) error {
 	return nil
 }
 
-// move applies the moves of a kind, without reading or writing a note.
+// move applies the moves of a kind, without the annotation that keeps lost values.
 func (k *kind) move(o object, to int) {
 	for i := range k.moves {
 		if to == alpha {

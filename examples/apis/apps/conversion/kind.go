@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// The versions of a kind, as indexes of the arrays in kinds and moves.
+// These are the versions of a kind, as indexes of the arrays in kinds and moves.
 const alpha, beta = 0, 1
 
 // kind describes how objects of a kind are converted.
 type kind struct {
 	moves []move
-	// settle replaces a second notation of a value in a v1alpha1 object by the usual notation, before the moves. Nil
-	// for none.
+	// settle rewrites a second notation of a value in a v1alpha1 object to the usual notation, before the moves. If
+	// settle is nil, there is no second notation.
 	settle func(object)
-	// always are the paths of JSON objects that conversion adds, in both versions, if they are missing.
+	// always lists the paths of JSON objects that conversion adds in both versions if the objects are missing.
 	always []path
-	// when are the paths of values, by version, that determine the meaning of the fields of spec named in depends.
+	// when lists the paths of values, by version, on which the meaning of the fields in depends depends.
 	when    [2][]path
 	depends []string
-	// takes reports whether the value of a betaOnly field may be restored from a note; nil accepts all values that the
-	// Go type can hold.
+	// takes reports whether the value of a betaOnly field may be restored from the annotation; nil means that every
+	// value of the Go type is accepted.
 	takes func(o object, value any) bool
 
 	// The function table sets the following fields.
@@ -51,7 +51,7 @@ func table[Alpha, Beta any](group string, k kind) *kind {
 	return &k
 }
 
-// BetaOnly reports whether a v1alpha1 object has the value of a v1beta1 field only in the annotation.
+// BetaOnly reports whether v1alpha1 objects keep the value of a v1beta1 field only in the annotation.
 func BetaOnly[T any](field string) bool {
 	return slices.ContainsFunc(kinds[:], func(k *kind) bool {
 		return k.types[beta] == reflect.TypeFor[T]() && k.place(steps(field), beta) != nil && k.place(steps(field), alpha) == nil

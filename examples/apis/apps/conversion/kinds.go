@@ -100,31 +100,32 @@ var kinds = [...]*kind{
 	}}),
 }
 
-// preDownload is a field for the download of a CloneSet's images. In v1alpha1 the value is in an annotation.
+// preDownload returns the move of a field about the download of a CloneSet's images. In v1alpha1 the value is in an
+// annotation of its own.
 func preDownload(key, name string, c codec) move {
 	const fields = "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.imagePreDownload"
 	return shown(annotation(key), fields+name, c).while(rolls, alpha, beta)
 }
 
-// hasImages reports whether a template of ImageListPullJobs has the fields required by the schema.
+// hasImages reports whether a template of ImageListPullJobs has the fields that the schema requires.
 func hasImages(_ object, template any) bool {
 	in, _ := template.(object)
 	spec, has := in["spec"].(object)
 	return !has || spec["images"] != nil && spec["completionPolicy"] != nil
 }
 
-// begun reports whether a request has a phase. A v1beta1 status must have a phase: conversion adds nothing to a status
-// without a phase.
+// begun reports whether the status of a request has a phase. In v1beta1 a status must have a phase, so conversion adds
+// nothing to a status without a phase.
 func begun(o object) bool { return text(o, steps("status.phase")) != "" }
 
-// hasTimes reports whether a request has begun and all its conditions have times.
+// hasTimes reports whether a request has begun and each of its conditions has a time.
 func hasTimes(o object, value any) bool {
 	timeless := func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() }
 	return begun(o) && !slices.ContainsFunc(conditions(value), timeless)
 }
 
-// subsetConditions are the conditions of a WorkloadSpread's subsets. In v1beta1 a condition must have a reason, a
-// message and a time, and may have a generation unknown to v1alpha1.
+// subsetConditions returns the move of the conditions of a WorkloadSpread's subsets. In v1beta1 a condition must have a
+// reason, a message and a time, and may have a generation, a field that v1alpha1 lacks.
 func subsetConditions() move {
 	everywhere := func(visit func(object)) func(object) {
 		return func(o object) {

@@ -8,11 +8,11 @@ import (
 
 // move is a difference between the two versions of a kind.
 type move struct {
-	// to has a function for each version, which changes an object to the version; nil changes nothing. Moves to
-	// v1alpha1 run in reverse order.
+	// to contains a function for each version, which changes an object to that version; nil changes nothing. For a
+	// conversion to v1alpha1, the moves are applied in reverse order.
 	to [2]func(object)
-	// places are the paths of the parts that the move reads or changes, by version. A note keeps the values of these
-	// parts that the conversion would lose.
+	// places lists the paths of the parts that the move reads or changes, by version. Values of these parts that the
+	// conversion would lose are kept in the note, the annotation of package conversion.
 	places [2][]path
 }
 
@@ -30,8 +30,9 @@ func (m move) while(condition func(object) bool, to ...int) move {
 	return m
 }
 
-// renamed is a field with a different name in each version, in an object or in all objects of a list. If an object has
-// both names, renamed exchanges the names, so no value is lost even where the API server prunes unknown fields.
+// renamed returns the move of a field whose name differs between the versions, in an object or in each object of a
+// list. If an object has both names, the values are exchanged, so no value is lost even where the API server prunes
+// unknown fields.
 func renamed(in, old, next string) move {
 	exchange := func(o object) {
 		a, b := o[old], o[next]
@@ -48,7 +49,8 @@ func renamed(in, old, next string) move {
 	return move{to: [2]func(object){everywhere, everywhere}}
 }
 
-// betaOnly are fields that v1alpha1 does not have. A note takes any value that the schema might accept.
+// betaOnly returns the move of fields that v1alpha1 does not have. The note may keep any value that the schema might
+// accept.
 func betaOnly(names ...string) (m move) {
 	for _, name := range names {
 		m.places[beta] = append(m.places[beta], steps(name))
@@ -61,14 +63,14 @@ func betaOnly(names ...string) (m move) {
 	return m
 }
 
-// withdrawn are fields of v1alpha1 that v1beta1 does not have, and whose values are dropped: nothing reads these
-// fields, or a move before has read the fields.
+// withdrawn returns the move of fields of v1alpha1 that v1beta1 does not have. The values are dropped, because nothing
+// reads these fields, or because an earlier move has read the fields.
 func withdrawn(names ...string) move {
 	remove := betaOnly(names...).to[alpha]
 	return move{to: [2]func(object){remove, remove}}
 }
 
-// opposite is a boolean of v1alpha1 with the opposite meaning in v1beta1.
+// opposite returns the move of a boolean that has the opposite meaning in v1beta1.
 func opposite(old, next string) move {
 	a, b := steps(old), steps(next)
 	negate := func(from, to path) func(object) {
@@ -83,7 +85,7 @@ func opposite(old, next string) move {
 	return move{to: [2]func(object){negate(b, a), negate(a, b)}, places: [2][]path{{a[:2]}, {b[:2]}}}
 }
 
-// replaced is a value of v1alpha1 that v1beta1 does not have; v1beta1 has the value next in its place.
+// replaced returns the move of a value that v1beta1 does not have; v1beta1 uses the value next instead.
 func replaced[T ~string](name string, old, next T) move {
 	p := steps(name)
 	replace := func(o object) {
@@ -94,9 +96,9 @@ func replaced[T ~string](name string, old, next T) move {
 	return move{to: [2]func(object){beta: replace}, places: [2][]path{{p[:2]}, {p[:2]}}}
 }
 
-// shown is a field of v1beta1 whose value is in an annotation or label of v1alpha1, if the field has a value. A text
-// with a different notation of the same value is kept, and so is a text that cannot be read, because the text may
-// belong to somebody else. Objects of v1beta1 keep the key, but the key has no effect there.
+// shown returns the move of a v1beta1 field whose value v1alpha1 shows in an annotation or label, if the field has a
+// value. A text with another notation of the same value is kept, and so is a text that cannot be read, because the text
+// may belong to somebody else. Objects of v1beta1 keep the annotation or label, but it has no effect there.
 func shown(key path, name string, c codec) move {
 	p := steps(name)
 	return move{
@@ -111,7 +113,7 @@ func shown(key path, name string, c codec) move {
 	}
 }
 
-// moved is like shown, but v1beta1 objects do not keep the key.
+// moved returns the same move as shown, but v1beta1 objects do not keep the annotation or label.
 func moved(key path, name string, c codec) move {
 	m, p := shown(key, name, c), steps(name)
 	m.to[beta] = func(o object) {
@@ -122,7 +124,7 @@ func moved(key path, name string, c codec) move {
 	return m
 }
 
-// codec translates between a value and the text of an annotation or label.
+// codec converts between a value and the text of an annotation or label.
 type codec struct {
 	// read returns the value of a text, or nil if the text has no value.
 	read func(text string) any
@@ -152,7 +154,7 @@ func (c codec) toKey(o object, key path, value any) {
 	case next == "" && current == nil, next != "" && reflect.DeepEqual(current, value):
 	case fits:
 		put(o, key, next)
-	default: // an error would be wrong, because every stored object must be convertible
+	default: // an error is not possible, because every stored object must be convertible
 		drop(o, key)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// note is the content of the annotation. The package comment explains the note.
+// note is the content of the annotation that keeps values of the other version. The package comment describes the
+// content.
 type note struct {
 	When   []string    `json:"when,omitempty"`
 	Fields []keptField `json:"fields,omitempty"`
@@ -26,7 +27,7 @@ type keptField struct {
 	Kept  json.RawMessage `json:"kept,omitempty"`
 }
 
-// noteOn returns the key of the note on objects of a version.
+// noteOn returns the path of the note on objects of the given version.
 func noteOn(v int) path {
 	return annotation([...]string{alpha: apps.AnnotationV1beta1Only, beta: apps.AnnotationV1alpha1Only}[v])
 }
@@ -41,7 +42,8 @@ func takeNote(o object, v int) (n note) {
 	return n
 }
 
-// restore applies the merge rule to an object converted to a version without the note. Any user may write notes.
+// restore restores fields from a note, by the rules in the package comment. The object was converted to the version v
+// without the note. The note must not be trusted, because any user may write notes.
 func (k *kind) restore(n note, o object, v int) {
 	same := slices.Equal(n.When, k.circumstances(o, v))
 	for _, f := range n.Fields {
@@ -50,7 +52,7 @@ func (k *kind) restore(n note, o object, v int) {
 			continue
 		}
 		in, shown := parent(o, f.Path), decoded(f.Shown)
-		if shown == "" { // means the same as a missing value
+		if shown == "" { // shown is empty if the value is missing
 			shown = nil
 		}
 		switch {
@@ -73,7 +75,7 @@ func (k *kind) place(p path, v int) path {
 	return nil
 }
 
-// circumstances returns the values on which the meaning of dependent fields depends: the value of When in a note.
+// circumstances returns the values on which the meaning of other fields depends, as stored in the field When of a note.
 func (k *kind) circumstances(o object, v int) (out []string) {
 	for _, p := range k.when[v] {
 		if parent(o, p) != nil {
@@ -83,7 +85,7 @@ func (k *kind) circumstances(o object, v int) (out []string) {
 	return out
 }
 
-// accepts reports whether the API server would accept a kept value.
+// accepts reports whether the API server would accept a kept value at its path.
 func (k *kind) accepts(o object, v int, f keptField) bool {
 	value, t := decoded(f.Kept), typeAt(k.types[v], f.Path)
 	if value == nil || t == nil {
@@ -92,7 +94,7 @@ func (k *kind) accepts(o object, v int, f keptField) bool {
 	if content, isText := value.(string); f.Path[1] == labelsKey {
 		return isText && len(validation.IsValidLabelValue(content)) == 0
 	}
-	if k.place(f.Path, 1-v) == nil { // betaOnly
+	if k.place(f.Path, 1-v) == nil { // a field that the other version does not have
 		value = decodable(value)
 		if k.takes != nil && !k.takes(o, value) {
 			return false
@@ -121,13 +123,13 @@ func typeAt(t reflect.Type, p path) reflect.Type {
 	return nil
 }
 
-// differences returns the values of truth that back does not have, sorted by path.
+// differences returns the values that truth has and back does not have, sorted by path.
 func (k *kind) differences(truth, back object, v int) (out []keptField) {
 	for _, place := range k.places[v] {
 		written := parent(truth, place)[place.last()]
 		found := compare(place, get(truth, place), get(back, place))
 		if len(found) == 1 && len(found[0].Path) == len(place) && found[0].Kept != nil {
-			found[0].Kept = encoded(written) // keeps the order of the keys
+			found[0].Kept = encoded(written) // keeps the order of the keys in the value
 		}
 		out = append(out, found...)
 	}
@@ -170,8 +172,8 @@ func (n note) write(o object, v int) {
 	}
 }
 
-// weight says which fields are left out first if the note does not fit: first fields that say nothing, then long
-// fields.
+// weight orders the fields that are left out if the note is too large: first fields whose loss changes nothing, then
+// long fields.
 func (f keptField) weight() int {
 	if f.saysNothing() {
 		return apivalidation.TotalAnnotationSizeLimitB
@@ -179,13 +181,14 @@ func (f keptField) weight() int {
 	return len(f.Shown) + len(f.Kept)
 }
 
-// saysNothing reports whether most fields would treat both values like a missing value. A zero is not such a value.
+// saysNothing reports whether most fields treat both values in the same way as a missing value. A zero is not treated
+// in this way.
 func (f keptField) saysNothing() bool {
 	nothing := []string{"", "null", "false", `""`, "{}", "[]"}
 	return slices.Contains(nothing, string(f.Shown)) && slices.Contains(nothing, string(f.Kept))
 }
 
-// hasRoom reports whether the API server would accept the total size of the annotations with a new content for a key.
+// hasRoom reports whether the API server would accept the total size of the annotations if a key had the given content.
 func hasRoom(o object, key path, content string) bool {
 	size := len(key.last()) + len(content)
 	for other, value := range parent(o, key) {

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// object is an object of JSON. Only the values that a move reads are decoded. All remaining values stay raw, because
-// they may contain fields unknown to the Go types, or invalid values. The case of keys matters, and numbers keep all
-// digits.
+// object is a JSON object that is decoded only as far as needed. Only the values that a move reads are decoded. All
+// other values stay undecoded, because they may contain fields that the Go types lack, or invalid values. The case of
+// keys matters, and numbers keep all digits.
 type object = map[string]any
 
 // path is a list of JSON keys that leads from an object to a part of the object.
 type path []string
 
-// steps returns the path of a field from a name with dots. Do not use steps for annotations, whose keys contain dots.
+// steps splits the name of a field at the dots, and returns the path. Do not use steps for annotations, whose keys
+// contain dots.
 func steps(name string) path { return strings.Split(name, ".") }
 
 func annotation(key string) path { return path{metadataKey, annotationsKey, key} }
@@ -35,7 +36,7 @@ const (
 	statusKey      = "status"
 )
 
-// parse decodes the first level of an object. The result for null is nil.
+// parse decodes the first level of an object. For null the result is nil.
 func parse(raw []byte) (object, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
@@ -48,7 +49,7 @@ func parse(raw []byte) (object, error) {
 	return o, nil
 }
 
-// open returns the value of a key, with the first level decoded.
+// open returns the value of a key; the first level of the value is decoded.
 func open(o object, key string) any {
 	if raw, isRaw := o[key].(json.RawMessage); isRaw {
 		if inner, err := parse(raw); err == nil && inner != nil {
@@ -60,7 +61,7 @@ func open(o object, key string) any {
 	return o[key]
 }
 
-// parent returns the object that contains the last key of a path, or nil.
+// parent returns the object in which a path ends, or nil.
 func parent(o object, p path) object {
 	for _, step := range p[:len(p)-1] {
 		o, _ = open(o, step).(object)
@@ -68,8 +69,8 @@ func parent(o object, p path) object {
 	return o
 }
 
-// section returns the JSON object at a path, and creates missing objects. An error means that a value on the path is no
-// object.
+// section returns the JSON object at a path, and creates objects that are missing. An error means that a value on the
+// path is not an object.
 func section(o object, p path) (object, error) {
 	for i, step := range p {
 		if open(o, step) == nil {
@@ -104,7 +105,7 @@ func text(o object, p path) string {
 	return value
 }
 
-// put sets the value at a path. If a parent is no object, put returns false.
+// put sets the value at a path. The result is false if a parent is not an object.
 func put(o object, p path, value any) bool {
 	in, err := section(o, p[:len(p)-1])
 	if err == nil {

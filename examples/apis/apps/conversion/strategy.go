@@ -17,10 +17,10 @@ const (
 
 func strategy() path { return path{specKey, "updateStrategy"} }
 
-// rolls reports whether a v1beta1 CloneSet is updated at all.
+// rolls reports whether the strategy of a v1beta1 CloneSet updates Pods, which OnDelete does not.
 func rolls(o object) bool { return text(o, append(strategy(), "type")) != onDelete }
 
-// nested is the updateStrategy of a CloneSet: flat in v1alpha1, and in v1beta1 within a second object.
+// nested returns the move of the updateStrategy of a CloneSet: v1beta1 has the fields of v1alpha1 in a nested object.
 func nested() move {
 	change := func(convert func(object) object) func(object) {
 		return func(o object) {
@@ -44,7 +44,7 @@ func nest(flat object) object {
 		}
 		flat["podUpdatePolicy"] = policy
 	}
-	if inPlace, has := flat[inPlaceKey].(object); has { // image keys in a v1alpha1 spec have no effect
+	if inPlace, has := flat[inPlaceKey].(object); has { // fields about images have no effect in a v1alpha1 spec
 		maps.DeleteFunc(inPlace, func(key string, _ any) bool { return strings.HasPrefix(key, "imagePreDownload") })
 	} else if slices.Contains(inPlacePolicies, policy) {
 		flat[inPlaceKey] = object{}
@@ -63,7 +63,7 @@ func flatten(nested object) object {
 		return object{"type": reCreate}
 	}
 	if policy, written := flat["podUpdatePolicy"]; written {
-		if policy == onDelete { // no policy of v1beta1, and as a type of v1alpha1 the value would have a second meaning
+		if policy == onDelete { // OnDelete is not a policy of v1beta1, and would have another meaning as a type of v1alpha1
 			policy = reCreate
 		}
 		delete(flat, "podUpdatePolicy")
@@ -76,7 +76,8 @@ func flatten(nested object) object {
 	return flat
 }
 
-// namespaced is the namespace of a SidecarSet, a selector in v1beta1. The namespace replaces an existing selector.
+// namespaced returns the move of the namespace of a SidecarSet, which is a selector in v1beta1. The namespace replaces
+// an existing selector.
 func namespaced(name, selector string) move {
 	m := move{places: [2][]path{{steps(name), steps(selector)}, {steps(selector)}}}
 	m.to[beta] = func(o object) {

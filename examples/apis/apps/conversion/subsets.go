@@ -11,8 +11,8 @@ import (
 // templateSpec returns the path of a field of the CloneSet template in a UnitedDeployment.
 func templateSpec(name string) path { return steps("spec.template.cloneSetTemplate.spec." + name) }
 
-// templateStrategy is the updateStrategy of the CloneSet template in a UnitedDeployment. In v1alpha1 the fields are
-// directly in updateStrategy, as in OpenKruise 1.9.0, and in v1beta1 in rollingUpdate.
+// templateStrategy returns the move of the updateStrategy of the CloneSet template in a UnitedDeployment. In v1alpha1
+// the fields are directly in updateStrategy, as in OpenKruise 1.9.0; in v1beta1 they are in rollingUpdate.
 func templateStrategy() move {
 	p := templateSpec("updateStrategy")
 	change := func(convert func(object) object) func(object) {
@@ -25,8 +25,9 @@ func templateStrategy() move {
 	return move{to: [2]func(object){change(flatten), change(nest)}, places: [2][]path{{p}, {p}}}
 }
 
-// settleStrategy replaces the nested form of updateStrategy in a v1alpha1 object by the form without rollingUpdate.
-// Later versions of OpenKruise write the nested form, and its value of type shows which form an object has.
+// settleStrategy rewrites an updateStrategy of a v1alpha1 object that contains rollingUpdate to the form without
+// rollingUpdate. Later versions of OpenKruise write the form with rollingUpdate. The value of type shows which form an
+// object has.
 func settleStrategy(o object) {
 	p := templateSpec("updateStrategy")
 	in, _ := get(o, p).(object)
@@ -38,8 +39,8 @@ func settleStrategy(o object) {
 	delete(in, "rollingUpdate")
 }
 
-// templateReuse is the field for the reuse of claims, if set: v1beta1 has the negated value. A missing field stays
-// missing, as in OpenKruise.
+// templateReuse returns the move of the field for the reuse of claims: v1beta1 has the negated value. A missing field
+// stays missing, as in OpenKruise.
 func templateReuse() move {
 	negate := func(from, to path) func(object) {
 		return func(o object) {
@@ -53,8 +54,8 @@ func templateReuse() move {
 	return move{to: [2]func(object){negate(enable, disable), negate(disable, enable)}}
 }
 
-// subsetStatuses are the numbers of subsets in the status of a UnitedDeployment. v1alpha1 has the numbers also in maps
-// by name, and the newest revision in the object with the partitions.
+// subsetStatuses returns the move of the numbers of subsets in the status of a UnitedDeployment. v1alpha1 has these
+// numbers also in maps by subset name, and has the newest revision in the object that contains the partitions.
 func subsetStatuses() move {
 	return move{to: [2]func(object){alpha: showSubsets, beta: foldSubsets}}
 }
@@ -85,7 +86,8 @@ func showSubsets(o object) {
 	}
 }
 
-// foldSubsets converts the maps of v1alpha1 to v1beta1: subsets that are only in the maps are added to the list.
+// foldSubsets converts the maps of v1alpha1 to the list of v1beta1: subsets that are only in the maps are added to the
+// list.
 func foldSubsets(o object) {
 	update, _ := get(o, steps("status.updateStatus")).(object)
 	replicas, _ := get(o, steps("status.subsetReplicas")).(object)

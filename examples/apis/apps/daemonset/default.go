@@ -1,6 +1,7 @@
 // Package daemonset answers "what does the API do with a DaemonSet written by a user: the defaults?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first, after [DefaultV1alpha1].
+// The functions are pure and work on v1beta1, the hub; webhooks convert v1alpha1 objects first, after
+// [DefaultV1alpha1].
 package daemonset
 
 import (
@@ -11,16 +12,17 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of OpenKruise 1.9.
+// These are the defaults of OpenKruise 1.9.
 const (
 	DefaultRevisionHistoryLimit int32 = 10
 	DefaultBurstReplicas        int32 = 250
-	// DefaultMaxUnavailable holds where maxSurge is unset too.
+	// DefaultMaxUnavailable applies if maxSurge is not set either.
 	DefaultMaxUnavailable int32 = 1
 )
 
-// Default sets the fields left out by the user. Default is idempotent. The Pod template stays as written, so a default
-// added in a newer version rolls no Pod. partition and paused are not written either, as in OpenKruise.
+// Default sets the fields left out by the user. Default is idempotent. The Pod template is stored as written, so a
+// default that a newer version adds does not update any Pod. Defaults of partition and paused are not stored either, as
+// in OpenKruise.
 func Default(obj *v1beta1.DaemonSet) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.BurstReplicas, intstr.FromInt32(DefaultBurstReplicas))
@@ -43,8 +45,9 @@ func Default(obj *v1beta1.DaemonSet) {
 	}
 }
 
-// DefaultV1alpha1 writes out the meaning of the deprecated type Surging, because conversion would hide the type:
-// Standard, and if unset maxSurge 1 and maxUnavailable 0. [Default] sets the rest.
+// DefaultV1alpha1 replaces the deprecated type Surging by fields with the same meaning, because conversion would hide
+// the type: the type Standard and, if these are unset, a maxSurge of 1 and a maxUnavailable of 0. [Default] sets the
+// remaining fields.
 func DefaultV1alpha1(obj *v1alpha1.DaemonSet) {
 	strategy := &obj.Spec.UpdateStrategy
 	rolling := strategy.RollingUpdate

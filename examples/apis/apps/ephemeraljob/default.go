@@ -1,13 +1,14 @@
 // Package ephemeraljob answers "what does the API do with an EphemeralJob written by a user: the defaults?"
 //
-// The defaults are not stored, as in OpenKruise: no webhook changes an EphemeralJob, and readers ask here.
+// The defaults are not stored, as in OpenKruise: no webhook changes an EphemeralJob, and code that reads a field calls
+// these functions.
 package ephemeraljob
 
 import "github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 
-// Defaults of absent fields.
+// These are the defaults of absent fields.
 const (
-	// DefaultParallelism adds containers to a single Pod at a time.
+	// DefaultParallelism means that containers run in a single Pod at a time.
 	DefaultParallelism int32 = 1
 	// DefaultTTLSecondsAfterFinished is half an hour.
 	DefaultTTLSecondsAfterFinished int32 = 1800

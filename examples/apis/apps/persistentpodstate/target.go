@@ -19,16 +19,16 @@ func TargetKind(ref v1beta1.PersistentPodStateTarget) (schema.GroupKind, error) 
 	return schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, nil
 }
 
-// BuiltIn is the StatefulSet of Kubernetes.
+// BuiltIn returns the kind StatefulSet of Kubernetes.
 func BuiltIn() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "StatefulSet"} }
 
-// Advanced is the StatefulSet of this group.
+// Advanced returns the kind StatefulSet of this group.
 func Advanced() schema.GroupKind { return schema.GroupKind{Group: apps.Group, Kind: "StatefulSet"} }
 
-// IsStatefulSet reports whether a kind is among the two kinds always allowed.
+// IsStatefulSet reports whether a kind is one of the two kinds that are always allowed.
 func IsStatefulSet(kind schema.GroupKind) bool { return kind == BuiltIn() || kind == Advanced() }
 
-// ParseKinds reads the kinds listed by a configuration, as [apps.ParseListed] does.
+// ParseKinds parses the kinds that a configuration lists, as [apps.ParseListed] does.
 func ParseKinds(text string) ([]schema.GroupVersionKind, error) {
 	itself := func(kind schema.GroupVersionKind) schema.GroupVersionKind { return kind }
 	return apps.ParseListed(apps.ConfigurationStatefulSetLikes, text, itself, IsStatefulSet)

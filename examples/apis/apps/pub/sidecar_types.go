@@ -6,42 +6,44 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// SidecarContainer is a container injected by a SidecarSet. The JSON of these containers is hashed: the JSON must omit
-// a new field that is unset, and fields keep their order.
+// SidecarContainer is a container injected by a SidecarSet. The JSON of these containers is hashed, so a new field must
+// be omitted from the JSON if it is unset, and the fields must keep their order.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type SidecarContainer struct {
 	// +kubebuilder:validation:Schemaless
 	corev1.Container `json:",inline"`
-	// PodInjectPolicy places the container before or behind the Pod's own containers. Default BeforeAppContainer, for
-	// init containers AfterAppContainer.
+	// PodInjectPolicy says whether the container is placed before or after the Pod's own containers. The default is
+	// BeforeAppContainer; for init containers, AfterAppContainer.
 	// +optional
 	PodInjectPolicy PodInjectPolicy `json:"podInjectPolicy,omitempty"`
 	// UpgradeStrategy says how the container is upgraded in running Pods.
 	// +optional
 	UpgradeStrategy SidecarUpgradeStrategy `json:"upgradeStrategy,omitempty"`
-	// ShareVolumePolicy copies the volume mounts of the Pod's own containers. Default disabled.
+	// ShareVolumePolicy says whether the container gets the volume mounts of the Pod's own containers. The default is
+	// disabled.
 	// +optional
 	ShareVolumePolicy ShareVolumePolicy `json:"shareVolumePolicy,omitempty"`
-	// ShareVolumeDevicePolicy copies the volume devices of the Pod's own containers. Unset stands for disabled.
+	// ShareVolumeDevicePolicy says whether the container gets the volume devices of the Pod's own containers. If unset,
+	// it does not.
 	// +optional
 	ShareVolumeDevicePolicy *ShareVolumePolicy `json:"shareVolumeDevicePolicy,omitempty"`
-	// TransferEnv copies env variables of the Pod's own containers.
+	// TransferEnv lists environment variables to copy from the Pod's own containers.
 	// +optional
 	TransferEnv []TransferEnvVar `json:"transferEnv,omitempty"`
-	// ResourcesPolicy computes the resources from those of the Pod's own containers when the Pod is created.
-	// ResourcesPolicy excludes the field resources.
+	// ResourcesPolicy says how the container's resources are computed, when a Pod is created, from the resources of the
+	// Pod's own containers. If ResourcesPolicy is set, the field resources must not be set.
 	// +optional
 	ResourcesPolicy *SidecarResourcesPolicy `json:"resourcesPolicy,omitempty"`
 }
 
-// PodInjectPolicy says where an injected container goes.
+// PodInjectPolicy says where in a Pod an injected container is placed.
 type PodInjectPolicy string
 
 const (
-	// BeforeAppContainer puts the container before the Pod's own containers.
+	// BeforeAppContainer places the container before the Pod's own containers.
 	BeforeAppContainer PodInjectPolicy = "BeforeAppContainer"
-	// AfterAppContainer puts the container behind the Pod's own containers.
+	// AfterAppContainer places the container after the Pod's own containers.
 	AfterAppContainer PodInjectPolicy = "AfterAppContainer"
 )
 
@@ -57,25 +59,26 @@ const (
 
 // SidecarUpgradeStrategy says how a container is upgraded.
 type SidecarUpgradeStrategy struct {
-	// UpgradeType is ColdUpgrade or HotUpgrade, and cannot change. Default ColdUpgrade.
+	// UpgradeType is ColdUpgrade or HotUpgrade, and is immutable. The default is ColdUpgrade.
 	// +optional
 	UpgradeType SidecarUpgradeType `json:"upgradeType,omitempty"`
-	// HotUpgradeEmptyImage is the image of the idle one of the two containers. HotUpgrade needs such an image.
+	// HotUpgradeEmptyImage is the image of that container, of the two containers of a hot upgrade, which is idle. The
+	// type HotUpgrade requires this image.
 	// +optional
 	HotUpgradeEmptyImage string `json:"hotUpgradeEmptyImage,omitempty"`
 }
 
-// ShareVolumePolicyType says whether mounts or devices are shared.
+// ShareVolumePolicyType says whether volume mounts or volume devices are shared.
 type ShareVolumePolicyType string
 
 const (
-	// ShareVolumePolicyEnabled shares mounts or devices.
+	// ShareVolumePolicyEnabled means that volume mounts or volume devices are shared.
 	ShareVolumePolicyEnabled ShareVolumePolicyType = "enabled"
-	// ShareVolumePolicyDisabled shares nothing.
+	// ShareVolumePolicyDisabled means that nothing is shared.
 	ShareVolumePolicyDisabled ShareVolumePolicyType = "disabled"
 )
 
-// ShareVolumePolicy says whether mounts or devices are shared.
+// ShareVolumePolicy says whether volume mounts or volume devices are shared.
 type ShareVolumePolicy struct {
 	// Type is enabled or disabled.
 	// +optional
@@ -87,7 +90,8 @@ type TransferEnvVar struct {
 	// SourceContainerName is the name of the container.
 	// +optional
 	SourceContainerName string `json:"sourceContainerName,omitempty"`
-	// SourceContainerNameFrom reads the container's name from the Pod, and takes precedence over SourceContainerName.
+	// SourceContainerNameFrom says where in the Pod the container's name is found, and takes precedence over
+	// SourceContainerName.
 	// +optional
 	SourceContainerNameFrom *SourceContainerNameSource `json:"sourceContainerNameFrom,omitempty"`
 	// EnvName is the name of a variable.
@@ -98,20 +102,20 @@ type TransferEnvVar struct {
 	EnvNames []string `json:"envNames,omitempty"`
 }
 
-// SourceContainerNameSource says where in the Pod a container's name is.
+// SourceContainerNameSource says where in the Pod a container's name is found.
 type SourceContainerNameSource struct {
-	// FieldRef is metadata.labels['key'] or metadata.annotations['key'].
+	// FieldRef refers to a label or annotation: metadata.labels['key'] or metadata.annotations['key'].
 	// +optional
 	FieldRef *corev1.ObjectFieldSelector `json:"fieldRef,omitempty"`
 }
 
-// TargetContainersMode says how the resources of several containers become a single number.
+// TargetContainersMode says how the resources of several containers are combined to a single number.
 type TargetContainersMode string
 
 const (
-	// TargetContainersSum adds the numbers of all containers.
+	// TargetContainersSum means the sum of all containers.
 	TargetContainersSum TargetContainersMode = "sum"
-	// TargetContainersMax takes the largest number.
+	// TargetContainersMax means the largest number of all containers.
 	TargetContainersMax TargetContainersMode = "max"
 )
 
@@ -124,27 +128,27 @@ type SidecarResourcesPolicy struct {
 	// +optional
 	// +kubebuilder:default=".*"
 	TargetContainersNameRegex string `json:"targetContainersNameRegex,omitempty"`
-	// ResourcesExpr holds the expressions.
+	// ResourcesExpr contains the expressions for the container's resources.
 	ResourcesExpr SidecarResourcesExpr `json:"resourcesExpr"`
 }
 
-// SidecarResourcesExpr holds the expressions of limits and requests. In an expression, cpu and memory stand for the
+// SidecarResourcesExpr contains the expressions for limits and requests. In an expression, cpu and memory stand for the
 // resources of the Pod's containers.
 type SidecarResourcesExpr struct {
-	// Limits are computed from limits.
+	// Limits are computed from the limits of the Pod's containers.
 	// +optional
 	Limits *SidecarResourceExprs `json:"limits,omitempty"`
-	// Requests are computed from requests.
+	// Requests are computed from the requests of the Pod's containers.
 	// +optional
 	Requests *SidecarResourceExprs `json:"requests,omitempty"`
 }
 
-// SidecarResourceExprs are the expressions of one list of resources. An empty expression sets nothing.
+// SidecarResourceExprs are the expressions for a list of resources. If an expression is empty, the resource is not set.
 type SidecarResourceExprs struct {
-	// CPU is the expression of cpu, max(cpu*50%, 50m) for example.
+	// CPU is the expression for cpu, for example max(cpu*50%, 50m).
 	// +optional
 	CPU string `json:"cpu,omitempty"`
-	// Memory is the expression of memory.
+	// Memory is the expression for memory.
 	// +optional
 	Memory string `json:"memory,omitempty"`
 }
@@ -159,75 +163,77 @@ const (
 	SidecarSetRollingUpdate SidecarSetUpdateStrategyType = "RollingUpdate"
 )
 
-// SidecarSetUpdateStrategy says how running Pods are upgraded. Percentages are of the Pods with the sidecars.
+// SidecarSetUpdateStrategy says how sidecars in running Pods are upgraded. Percentages are percentages of the Pods that
+// have the sidecars.
 type SidecarSetUpdateStrategy struct {
-	// Type is NotUpdate or RollingUpdate. Default RollingUpdate.
+	// Type is NotUpdate or RollingUpdate. The default is RollingUpdate.
 	// +optional
 	Type SidecarSetUpdateStrategyType `json:"type,omitempty"`
-	// Paused stops new upgrades; hot upgrades already begun are finished. Default false.
+	// If Paused is true, no upgrades are started; hot upgrades that have begun are finished. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Selector selects the Pods to upgrade. Unset selects all Pods. A selector excludes a partition.
+	// Selector selects the Pods to upgrade. If unset, all Pods are selected. Selector and Partition must not be set
+	// together.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Partition is how many Pods are not upgraded: an integer, or a percentage rounded up. Default 0.
+	// Partition is the number of Pods that are not upgraded: an integer, or a percentage rounded up. The default is 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service for upgrades: an integer, or a percentage rounded up.
-	// Default 1.
+	// MaxUnavailable is how many Pods may be unavailable because of upgrades: an integer, or a percentage rounded up.
+	// The default is 1.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// PriorityStrategy orders Pods.
+	// PriorityStrategy orders the Pods to upgrade.
 	// +optional
 	PriorityStrategy *PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout.
+	// ScatterStrategy spreads the upgrades of Pods with certain labels over the whole rollout.
 	// +optional
 	ScatterStrategy []ScatterTerm `json:"scatterStrategy,omitempty"`
 }
 
 // SidecarSetInjectionStrategy says how new Pods get sidecars.
 type SidecarSetInjectionStrategy struct {
-	// Paused keeps the sidecars from being injected. Default false.
+	// If Paused is true, the sidecars are not injected. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Revision gives new Pods an older revision.
+	// Revision says which new Pods get the sidecars of an older revision.
 	// +optional
 	Revision *SidecarSetInjectRevision `json:"revision,omitempty"`
 }
 
-// SidecarSetInjectRevisionPolicy says how strictly a revision is kept to.
+// SidecarSetInjectRevisionPolicy says which new Pods get the revision.
 type SidecarSetInjectRevisionPolicy string
 
 const (
-	// InjectRevisionAlways gives all new Pods the revision.
+	// InjectRevisionAlways means that all new Pods get the revision.
 	InjectRevisionAlways SidecarSetInjectRevisionPolicy = "Always"
-	// InjectRevisionPartial gives the revision only to Pods left out of upgrades anyway: to Pods not selected by
-	// updateStrategy.selector, or to the share of Pods given by a partition in percent.
+	// InjectRevisionPartial means that only Pods that would not be upgraded anyway get the revision: Pods that
+	// updateStrategy.selector does not select, or, with a partition in percent, this share of the Pods.
 	InjectRevisionPartial SidecarSetInjectRevisionPolicy = "Partial"
 )
 
-// SidecarSetInjectRevision names a revision.
+// SidecarSetInjectRevision says which new Pods get the sidecars of an older revision.
 type SidecarSetInjectRevision struct {
 	// RevisionName is the name of the ControllerRevision, and takes precedence over CustomVersion.
 	// +optional
 	RevisionName *string `json:"revisionName,omitempty"`
-	// CustomVersion is the version label of the ControllerRevision.
+	// CustomVersion is the version name in a label of the ControllerRevision.
 	// +optional
 	CustomVersion *string `json:"customVersion,omitempty"`
-	// Policy is Always or Partial. Default Always.
+	// Policy is Always or Partial. The default is Always.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;Partial
 	// +kubebuilder:default=Always
 	Policy SidecarSetInjectRevisionPolicy `json:"policy,omitempty"`
 }
 
-// SidecarSetPatchPolicy says how to treat an annotation already on the Pod.
+// SidecarSetPatchPolicy says what to do if the Pod has the annotation already.
 type SidecarSetPatchPolicy string
 
 const (
-	// SidecarSetRetain keeps the annotation.
+	// SidecarSetRetain keeps the value on the Pod.
 	SidecarSetRetain SidecarSetPatchPolicy = "Retain"
-	// SidecarSetOverwrite replaces the annotation.
+	// SidecarSetOverwrite replaces the value on the Pod.
 	SidecarSetOverwrite SidecarSetPatchPolicy = "Overwrite"
 	// SidecarSetMergePatchJSON merges the two values as JSON (RFC 7386).
 	SidecarSetMergePatchJSON SidecarSetPatchPolicy = "MergePatchJson"
@@ -235,32 +241,32 @@ const (
 
 // SidecarSetPatchPodMetadata adds annotations to Pods.
 type SidecarSetPatchPodMetadata struct {
-	// Annotations to add.
+	// Annotations are the annotations to add.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// PatchPolicy is Retain, Overwrite or MergePatchJson. Default Retain.
+	// PatchPolicy is Retain, Overwrite or MergePatchJson. The default is Retain.
 	// +optional
 	PatchPolicy SidecarSetPatchPolicy `json:"patchPolicy,omitempty"`
 }
 
 // SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// MatchedPods is the number of Pods with the sidecars.
+	// MatchedPods is the number of Pods that have the sidecars.
 	MatchedPods int32 `json:"matchedPods"`
-	// UpdatedPods is the number of Pods with the newest sidecars.
+	// UpdatedPods is the number of Pods that have the newest sidecars.
 	UpdatedPods int32 `json:"updatedPods"`
-	// ReadyPods is the number of serving Pods.
+	// ReadyPods is the number of Pods that have the sidecars and are in service.
 	ReadyPods int32 `json:"readyPods"`
-	// UpdatedReadyPods is the number of serving Pods with the newest sidecars.
+	// UpdatedReadyPods is the number of Pods that have the newest sidecars and are in service.
 	// +optional
 	UpdatedReadyPods int32 `json:"updatedReadyPods,omitempty"`
 	// LatestRevision is the name of the newest ControllerRevision.
 	// +optional
 	LatestRevision string `json:"latestRevision,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 }

@@ -1,6 +1,6 @@
 // Package pub answers "which field shapes do the versions of the workloads have in common?"
 //
-// The types are part of the specs of v1alpha1 and v1beta1 alike, so conversion copies values unchanged.
+// The types are used in the specs of both v1alpha1 and v1beta1, so conversion copies their values unchanged.
 //
 // +kubebuilder:object:generate=true
 package pub
@@ -10,72 +10,73 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Lifecycle lets users hold a Pod back at three points of its life.
+// Lifecycle contains hooks with which users can make a Pod wait at three points of its life.
 type Lifecycle struct {
-	// PreDelete holds the deletion of a Pod for as long as any handler of the hook is on the Pod.
+	// PreDelete delays the deletion of a Pod as long as the Pod has any handler of the hook.
 	// +optional
 	PreDelete *LifecycleHook `json:"preDelete,omitempty"`
-	// InPlaceUpdate holds an in-place update until the handlers of the hook are off the Pod, and the Pod's return to
-	// Normal until all handlers are on it again.
+	// InPlaceUpdate delays an in-place update until the Pod has no handler of the hook, and after the update delays the
+	// Pod's return to the state Normal until the Pod has all handlers again.
 	// +optional
 	InPlaceUpdate *LifecycleHook `json:"inPlaceUpdate,omitempty"`
-	// PreNormal keeps a new Pod from counting as available until all handlers of the hook are on the Pod.
+	// PreNormal makes a new Pod count as unavailable until the Pod has all handlers of the hook.
 	// +optional
 	PreNormal *LifecycleHook `json:"preNormal,omitempty"`
 }
 
-// LifecycleHook names the handlers of a hook. A Pod with any of the handlers is hooked, a Pod with all handlers
-// all-hooked.
+// LifecycleHook lists the handlers of a hook: labels and finalizers. A Pod is called hooked if it has any of the
+// handlers, and all-hooked if it has all handlers.
 type LifecycleHook struct {
-	// LabelsHandler lists labels. A label counts only with the exact value.
+	// LabelsHandler lists the labels that are handlers. A Pod has the handler only if the label has exactly this value.
 	// +optional
 	LabelsHandler map[string]string `json:"labelsHandler,omitempty"`
-	// FinalizersHandler lists finalizers.
+	// FinalizersHandler lists the finalizers that are handlers.
 	// +optional
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
-	// MarkPodNotReady makes the Pod not ready while preDelete or inPlaceUpdate waits. preNormal ignores the field.
-	// Default false.
+	// MarkPodNotReady makes the Pod not ready while the hook preDelete or inPlaceUpdate delays it. For preNormal the
+	// field has no effect. The default is false.
 	// +optional
 	MarkPodNotReady bool `json:"markPodNotReady,omitempty"`
 }
 
-// InPlaceUpdateStrategy says how to update in place. In v1alpha1 the three image fields are part of the schema but
-// without effect: v1alpha1 uses annotations.
+// InPlaceUpdateStrategy contains the settings for updates in place. In v1alpha1 the three fields about images are part
+// of the schema but have no effect: v1alpha1 uses annotations instead.
 type InPlaceUpdateStrategy struct {
-	// GracePeriodSeconds is how long a Pod stays not ready before the change, in seconds. Default 0.
+	// GracePeriodSeconds is how long a Pod is not ready before it is changed, in seconds. The default is 0.
 	// +optional
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
-	// ImagePreDownloadParallelism is on how many nodes an image is pulled ahead at a time: an integer of at least 0,
-	// no percentage. Default 1.
+	// ImagePreDownloadParallelism is on how many Nodes at a time an image is pulled before the update: an integer of at
+	// least 0, not a percentage. The default is 1.
 	// +optional
 	ImagePreDownloadParallelism *intstr.IntOrString `json:"imagePreDownloadParallelism,omitempty"`
-	// ImagePreDownloadTimeoutSeconds limits the pulling on each node, in seconds. Default 300.
+	// ImagePreDownloadTimeoutSeconds is how long pulling an image may take on each Node, in seconds. The default is
+	// 300.
 	// +optional
 	ImagePreDownloadTimeoutSeconds *int32 `json:"imagePreDownloadTimeoutSeconds,omitempty"`
-	// ImagePreDownloadMinUpdatedReadyPods is how many updated Pods must be ready before images are pulled ahead.
-	// Default 0.
+	// ImagePreDownloadMinUpdatedReadyPods is how many updated Pods must be ready before images are pulled for the
+	// remaining Pods. The default is 0.
 	// +optional
 	ImagePreDownloadMinUpdatedReadyPods *int32 `json:"imagePreDownloadMinUpdatedReadyPods,omitempty"`
 }
 
-// PriorityStrategy orders Pods for update, by weight or by keys but not both.
+// PriorityStrategy says which Pods are updated first, either by weights or by keys.
 type PriorityStrategy struct {
-	// OrderPriority sorts by the first listed label key found on a Pod, then by the number at the end of the label's
-	// value, larger first.
+	// OrderPriority orders Pods by the first key in the list that the Pod has as a label, then by the number at the end
+	// of the label's value, the largest number first.
 	// +optional
 	OrderPriority []OrderPriorityTerm `json:"orderPriority,omitempty"`
-	// WeightPriority sorts by the sum of the weights of all matching terms, larger first.
+	// WeightPriority orders Pods by the sum of the weights of all terms that match, the largest sum first.
 	// +optional
 	WeightPriority []WeightPriorityTerm `json:"weightPriority,omitempty"`
 }
 
-// OrderPriorityTerm names a label key.
+// OrderPriorityTerm is a label key by which Pods are ordered.
 type OrderPriorityTerm struct {
 	// OrderedKey is the label key. The label's value should end in a number; any other value counts as 0.
 	OrderedKey string `json:"orderedKey"`
 }
 
-// WeightPriorityTerm adds a weight to matching Pods.
+// WeightPriorityTerm gives a weight to the Pods that match.
 type WeightPriorityTerm struct {
 	// Weight is between 0 and 100.
 	Weight int32 `json:"weight"`
@@ -83,7 +84,7 @@ type WeightPriorityTerm struct {
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
 }
 
-// ScatterTerm spreads Pods with a certain label value over a rollout.
+// ScatterTerm spreads the updates of Pods with a certain label over the whole rollout.
 type ScatterTerm struct {
 	// Key is the label key.
 	Key string `json:"key"`

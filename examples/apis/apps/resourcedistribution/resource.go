@@ -19,13 +19,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Distributable kinds.
+// These are the kinds that can be distributed.
 const (
 	ConfigMap = "ConfigMap"
 	Secret    = "Secret"
 )
 
-// ResourcePath is where the resource is.
+// ResourcePath returns the path of the resource in a ResourceDistribution.
 func ResourcePath() *field.Path { return field.NewPath("spec", "resource") }
 
 // Object is a [corev1.ConfigMap] or a [corev1.Secret].
@@ -38,7 +38,7 @@ type Object interface {
 type Resource struct {
 	// Kind is [ConfigMap] or [Secret].
 	Kind string
-	// Name of all copies.
+	// Name is the name of all copies.
 	Name string
 	// Hash is the value of [apps.AnnotationDistributedHash].
 	Hash string
@@ -46,9 +46,9 @@ type Resource struct {
 	template Object
 }
 
-// Read reads a resource stored in spec.resource. Read also applies the API server's changes to a Secret: stringData
-// becomes part of the data, and an unset type becomes Opaque. path is the path for problems. With problems there is no
-// resource.
+// Read parses the resource stored in spec.resource. Read also applies the API server's changes to a Secret: stringData
+// becomes part of the data, and an unset type becomes Opaque. path is the path for problems. If there are problems, the
+// resource is nil.
 func Read(raw []byte, path *field.Path) (*Resource, field.ErrorList) {
 	if len(raw) == 0 {
 		return nil, field.ErrorList{field.Required(path, "a whole ConfigMap or Secret")}
@@ -83,7 +83,7 @@ func Read(raw []byte, path *field.Path) (*Resource, field.ErrorList) {
 	return &Resource{Kind: head.Kind, Name: template.GetName(), Hash: hex.EncodeToString(sum[:]), template: template}, nil
 }
 
-// Named returns kind and name of a resource without a judgement; both are "" for an unreadable resource.
+// Named returns the kind and the name of a resource without validation; both are "" if the resource cannot be parsed.
 func Named(raw []byte) (kind, name string) {
 	var head struct {
 		Kind     string `json:"kind"`
@@ -119,8 +119,8 @@ func validateMeta(template Object, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// kept refuses resources written by Kubernetes itself in each namespace: Kubernetes and a distributor would undo each
-// other's work without end.
+// kept refuses resources that Kubernetes itself writes in each namespace: Kubernetes and the controller would undo each
+// other's writes without end.
 func kept(template Object, path *field.Path) field.ErrorList {
 	switch t := template.(type) {
 	case *corev1.ConfigMap:
@@ -135,10 +135,10 @@ func kept(template Object, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// rootCertificates is kept by pkg/controller/certificates/rootcacertpublisher.
+// rootCertificates is the name of the ConfigMap that pkg/controller/certificates/rootcacertpublisher writes.
 const rootCertificates = "kube-root-ca.crt"
 
-// complete repeats the API server's changes at a creation, for comparing copies with the template.
+// complete makes the changes that the API server makes at a creation, so that copies can be compared with the template.
 func complete(template Object, path *field.Path) field.ErrorList {
 	size := 0
 	switch t := template.(type) {
@@ -164,18 +164,18 @@ func complete(template Object, path *field.Path) field.ErrorList {
 			size += len(key) + len(value)
 		}
 	}
-	if size > corev1.MaxSecretSize { // the limit is the same for both
+	if size > corev1.MaxSecretSize { // the limit is the same for ConfigMaps and Secrets
 		return field.ErrorList{field.TooLong(path.Child("data"), field.OmitValueType{}, corev1.MaxSecretSize)}
 	}
 	return nil
 }
 
-// Copy returns a copy of the resource for a namespace, as wanted by the given distributor. Of the template's metadata
-// the copy has name, labels, annotations and finalizers.
+// Copy returns a copy of the resource for a namespace, with an owner reference to the distributor. Of the template's
+// metadata, the copy gets the name, labels, annotations and finalizers.
 func (r *Resource) Copy(namespace string, distributor metav1.OwnerReference) Object {
 	out, ok := r.template.DeepCopyObject().(Object)
 	if !ok {
-		panic(fmt.Sprintf("a copy of a %T is a %T", r.template, out)) // impossible by DeepCopyObject
+		panic(fmt.Sprintf("a copy of a %T is a %T", r.template, out)) // DeepCopyObject always returns the same type
 	}
 	annotations := map[string]string{}
 	maps.Copy(annotations, out.GetAnnotations())
@@ -194,7 +194,7 @@ func (r *Resource) Copy(namespace string, distributor metav1.OwnerReference) Obj
 	return out
 }
 
-// Empty returns an object of the resource's kind, to read a copy into.
+// Empty returns an empty object of the resource's kind, into which a copy can be read.
 func (r *Resource) Empty() Object {
 	if r.Kind == Secret {
 		return &corev1.Secret{}

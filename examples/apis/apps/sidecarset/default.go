@@ -12,14 +12,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of OpenKruise 1.9.
+// These are the defaults of OpenKruise 1.9.
 const (
 	DefaultRevisionHistoryLimit int32 = 10
 	DefaultMaxUnavailable       int32 = 1
 )
 
-// Default sets the fields left out by the user, and writes the hashes. Default is idempotent. The error comes from the
-// hashes.
+// Default sets the fields left out by the user, and writes the hashes. Default is idempotent. An error means that the
+// sidecars cannot be encoded for the hashes.
 func Default(obj *v1beta1.SidecarSet) error {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)

@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Hashes returns a hash of the sidecars of a SidecarSet, and a hash without images. Volumes, strategies and ordinary
-// init containers are left out: changing such fields makes no Pod outdated. With a native sidecar, all init containers
-// are included. The error comes from the encoding.
+// Hashes returns two hashes of the sidecars of a SidecarSet: one with images, and one without. Volumes, strategies and
+// ordinary init containers are not hashed, because a change of these does not make Pods outdated. If there is a native
+// sidecar, all init containers are hashed. An error means that the containers cannot be encoded.
 func Hashes(containers, initContainers []pub.SidecarContainer) (hash, withoutImages string, err error) {
 	if !slices.ContainsFunc(initContainers, func(c pub.SidecarContainer) bool { return podstate.IsNativeSidecar(&c.Container) }) {
 		initContainers = nil

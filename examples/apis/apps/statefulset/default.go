@@ -13,31 +13,32 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of OpenKruise 1.9.
+// These are the defaults of OpenKruise 1.9.
 const (
 	DefaultReplicas             int32 = 1
 	DefaultRevisionHistoryLimit int32 = 10
 	DefaultMaxUnavailable       int32 = 1
 )
 
-// MaxMinReadySeconds is the largest minReadySeconds accepted by admission.
+// MaxMinReadySeconds is the largest minReadySeconds that admission accepts.
 const MaxMinReadySeconds int32 = 300
 
-// DefaultOptions are the feature gates with an effect on defaulting. The zero value has all gates off.
+// DefaultOptions are the feature gates that affect defaulting. The zero value means that all these gates are off.
 type DefaultOptions struct {
-	// TemplateNoDefaults leaves the Pod template and the claim templates as written.
+	// TemplateNoDefaults means that the Pod template and the claim templates are stored as written.
 	TemplateNoDefaults bool
-	// HostNetworkHostPorts fills in host ports in templates with hostNetwork.
+	// HostNetworkHostPorts means that host ports are filled in in templates with hostNetwork.
 	HostNetworkHostPorts bool
-	// AutoDeletePVC fills in the retention policy of claims (gate StatefulSetAutoDeletePVC, which is on by default).
+	// AutoDeletePVC means that the retention policy of claims is filled in (gate StatefulSetAutoDeletePVC, which is on
+	// by default).
 	AutoDeletePVC bool
-	// AutoResizePVC fills in the update strategy of claims (gate StatefulSetAutoResizePVCGate).
+	// AutoResizePVC means that the update strategy of claims is filled in (gate StatefulSetAutoResizePVCGate).
 	AutoResizePVC bool
 }
 
 // Default sets the fields left out by the user. stored is the object before an update and nil on creation: an unchanged
-// Pod template or claim template gets no new defaults, because a default added in a newer version would otherwise roll
-// every Pod. Default is idempotent.
+// Pod template or claim template gets no new defaults, because a default that a newer version adds would update every
+// Pod. Default is idempotent.
 func Default(obj, stored *v1beta1.StatefulSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)
@@ -65,7 +66,7 @@ func Default(obj, stored *v1beta1.StatefulSet, opts DefaultOptions) {
 	})
 }
 
-// defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate.
+// defaultUpdateStrategy sets fields of rollingUpdate only if the type is RollingUpdate.
 func defaultUpdateStrategy(strategy *v1beta1.StatefulSetUpdateStrategy) {
 	if strategy.Type == "" {
 		strategy.Type = appsv1.RollingUpdateStatefulSetStrategyType

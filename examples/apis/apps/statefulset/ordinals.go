@@ -5,13 +5,13 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// MaxReserved is the maximum number of entries in reserveOrdinals; a range is a single entry. Nobody needs more, and
-// each pass reads all entries.
+// MaxReserved is the largest number of entries in reserveOrdinals; a range counts as a single entry. More entries are
+// not needed, and the controller reads all entries each time.
 const MaxReserved = 10_000
 
-// Ordinals returns the ordinals wanted by the object. fromStart is true if ordinals.start counts (gate
-// StatefulSetStartOrdinal). The error is a [reason.List] and names paths of the object; admission refuses objects with
-// an error.
+// Ordinals returns the ordinals that should have Pods. fromStart is true if ordinals.start is effective (gate
+// StatefulSetStartOrdinal). The error is a [reason.List] with paths of the object; admission refuses objects for which
+// there is an error.
 func Ordinals(obj *v1beta1.StatefulSet, fromStart bool) (ordinals.Set, error) {
 	start, replicas := 0, DefaultReplicas
 	if numbers := obj.Spec.Ordinals; numbers != nil && fromStart {

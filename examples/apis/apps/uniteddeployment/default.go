@@ -13,24 +13,25 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of OpenKruise 1.9.
+// These are the defaults of OpenKruise 1.9.
 const (
 	DefaultReplicas             int32 = 1
 	DefaultRevisionHistoryLimit int32 = 10
-	// DefaultRescheduleCriticalSeconds and DefaultUnschedulableDuration are for type Adaptive.
+	// DefaultRescheduleCriticalSeconds and DefaultUnschedulableDuration apply to the type Adaptive.
 	DefaultRescheduleCriticalSeconds int32 = 30
 	DefaultUnschedulableDuration     int32 = 300
 )
 
-// DefaultOptions are the feature gates that change defaulting. The zero value is the default.
+// DefaultOptions are the feature gates that affect defaulting. The zero value means that the gate is off.
 type DefaultOptions struct {
-	// TemplateNoDefaults leaves the templates as written.
+	// TemplateNoDefaults means that the templates are stored as written.
 	TemplateNoDefaults bool
 }
 
-// Default fills in the missing values. stored is the object before an update and nil on creation. An unchanged template
-// gets no new defaults: a default added by a newer version would roll every Pod. Only statefulSetTemplate gets defaults
-// within, because the webhooks of its workloads fill the rest in. Default is idempotent.
+// Default sets the missing fields of a CloneSet. stored is the object before an update and nil on creation. An
+// unchanged template gets no new defaults, because a default that a newer version adds would update every Pod. Defaults
+// inside a template are set only in statefulSetTemplate; for workloads of other kinds, their own webhooks set the
+// defaults. Default is idempotent.
 func Default(obj, stored *v1beta1.UnitedDeployment, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)
@@ -56,7 +57,7 @@ func Default(obj, stored *v1beta1.UnitedDeployment, opts DefaultOptions) {
 		Default(defaults.Templates{}, defaults.Options{})
 }
 
-// defaultMinimums fills in minReplicas if any subset has a bound, and none has a share.
+// defaultMinimums sets minReplicas if any subset has a minReplicas or maxReplicas, and no subset has a share.
 func defaultMinimums(subsets []v1beta1.Subset) {
 	bounded := func(s v1beta1.Subset) bool { return s.MinReplicas != nil || s.MaxReplicas != nil }
 	shared := func(s v1beta1.Subset) bool { return s.Replicas != nil }

@@ -40,31 +40,34 @@ type AdvancedCronJobSpec struct {
 	// Schedule is a cron expression of five fields, a word such as @hourly, or "@every 5m". A time zone may come first:
 	// "TZ=Asia/Tokyo 0 3 * * *".
 	Schedule string `json:"schedule"`
-	// TimeZone is the time zone of the schedule, as a name in the IANA database. Default: that of kruise-manager.
+	// TimeZone is the time zone of the schedule, as a name in the IANA database. The default is the time zone of
+	// kruise-manager.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
-	// StartingDeadlineSeconds is how long after the scheduled time a run may still be started, in seconds. Default: no
-	// limit.
+	// StartingDeadlineSeconds is how long after the scheduled time a run may still be started, in seconds. By default
+	// there is no limit.
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy says what happens while an earlier run goes on: Allow starts another run, Forbid waits for the
-	// end of the earlier run, and Replace deletes the earlier run first. Default Allow.
+	// ConcurrencyPolicy says what happens if a run is due while the previous run has not ended: Allow starts the new
+	// run, Forbid waits until the previous run has ended, and Replace deletes the previous run first. The default is
+	// Allow.
 	// +optional
 	ConcurrencyPolicy v1beta1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Paused starts no run. Default false.
+	// If Paused is true, no run is started. The default is false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
-	// SuccessfulJobsHistoryLimit is how many successful runs are kept. Default 3.
+	// SuccessfulJobsHistoryLimit is the number of successful runs to keep. The default is 3.
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
-	// FailedJobsHistoryLimit is how many failed runs are kept. Default 1.
+	// FailedJobsHistoryLimit is the number of failed runs to keep. The default is 1.
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
-	// Template describes the runs.
+	// Template describes the jobs to start.
 	Template CronJobTemplate `json:"template"`
 }
 
-// CronJobTemplate has exactly one template. Only v1beta1 has a template of ImageListPullJobs.
+// CronJobTemplate contains the template of the jobs; exactly one template must be set. Only v1beta1 has a template for
+// ImageListPullJobs.
 type CronJobTemplate struct {
 	// JobTemplate is the template of Jobs of Kubernetes. Unknown fields are kept.
 	// +optional

@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// BroadcastJob runs a Pod to completion on every suitable Node. The kind is the same in both versions.
+// BroadcastJob runs a Pod on every fitting Node until the Pod ends. The fields are the same in both versions.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// CloneSet keeps a number of interchangeable Pods running and rolls changes of the template out in place where
-// possible.
+// CloneSet keeps a number of interchangeable Pods running, and updates the Pods in place where possible when the
+// template changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -46,7 +46,7 @@ type CloneSetList struct {
 
 // CloneSetSpec is the desired state of a CloneSet.
 type CloneSetSpec struct {
-	// Replicas is the number of Pods, at least 0. Default 1.
+	// Replicas is the number of Pods, at least 0. The default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
@@ -56,8 +56,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every new Pod. A change affects Pods created from then on and makes no
-	// revision. Unknown fields are kept.
+	// VolumeClaimTemplates are the claims of every new Pod. A change affects only Pods that are created later, and
+	// makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -65,81 +65,83 @@ type CloneSetSpec struct {
 	// ScaleStrategy says how to create and delete Pods.
 	// +optional
 	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
-	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// UpdateStrategy says how Pods of an older revision are updated.
 	// +optional
 	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready before it counts as available, in seconds. The default is 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// Lifecycle holds Pods back at creation, in-place update and deletion.
+	// Lifecycle contains hooks with which users can make Pods wait at creation, in-place update and deletion.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck.
-	// Unset or 2147483647 turns the Progressing condition off.
+	// ProgressDeadlineSeconds is the number of seconds after which a rollout counts as stuck if the reason of the
+	// Progressing condition does not change. If unset or 2147483647, there is no Progressing condition.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // CloneSetScaleStrategy says how to create and delete Pods.
 type CloneSetScaleStrategy struct {
-	// PodsToDelete names Pods to delete first. The controller removes the name of a Pod once the Pod is gone.
+	// PodsToDelete names Pods that are deleted first. The controller removes a name once the Pod no longer exists.
 	// +optional
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
-	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited.
+	// MaxUnavailable is how many Pods may be unavailable while Pods are created: an integer, or a percentage of
+	// replicas rounded up. If unset, there is no limit.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// DisablePVCReuse stops new Pods from taking over the claims of lost Pods. Default false; v1beta1 has the opposite
-	// field and so the opposite default.
+	// If DisablePVCReuse is true, new Pods do not use the claims of lost Pods. The default is false. v1beta1 has the
+	// opposite field, and so the opposite default.
 	// +optional
 	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
 }
 
-// CloneSetUpdateStrategyType says whether and how an outdated Pod is updated.
+// CloneSetUpdateStrategyType says whether and how outdated Pods are updated.
 type CloneSetUpdateStrategyType string
 
 const (
-	// ReCreate deletes the Pod and creates a new one.
+	// ReCreate deletes the Pod and creates a new Pod.
 	ReCreate CloneSetUpdateStrategyType = "ReCreate"
-	// InPlaceIfPossible changes the Pod where the change allows it, and recreates the Pod otherwise.
+	// InPlaceIfPossible changes the Pod in place if possible, and recreates the Pod otherwise.
 	InPlaceIfPossible CloneSetUpdateStrategyType = "InPlaceIfPossible"
-	// InPlaceOnly changes the Pod and never recreates it.
+	// InPlaceOnly changes the Pod in place, and never recreates the Pod.
 	InPlaceOnly CloneSetUpdateStrategyType = "InPlaceOnly"
-	// OnDelete updates no Pod. Validation refuses OnDelete in v1alpha1; the value appears when a v1beta1 object is
-	// read.
+	// With OnDelete, the controller updates no Pod. Validation refuses OnDelete in v1alpha1. The value appears when a
+	// v1beta1 object is read as v1alpha1.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
 )
 
-// CloneSetUpdateStrategy says how to replace or change Pods of an older revision. Percentages may have decimals
-// ("12.5%").
+// CloneSetUpdateStrategy says how Pods of an older revision are updated. Percentages may have decimals ("12.5%").
 type CloneSetUpdateStrategy struct {
-	// Type is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate.
+	// Type is ReCreate, InPlaceIfPossible or InPlaceOnly. The default is ReCreate.
 	// +optional
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
-	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
-	// below replicas unless exactly "100%". Default 0.
+	// Partition is the number of Pods that stay at the current revision: an integer, or a percentage of replicas
+	// rounded up. Unless the percentage is exactly "100%", the number is below replicas. The default is 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
-	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
-	// rounded up when maxSurge is 0 and down otherwise. Default "20%".
+	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas. The
+	// percentage is rounded up if maxSurge is 0, otherwise down. The default is "20%".
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
-	// rounded up. InPlaceOnly allows only 0. Default 0.
+	// MaxSurge is how many Pods may exist in addition to replicas during an update: an integer, or a percentage of
+	// replicas rounded up. With InPlaceOnly, MaxSurge must be 0. The default is 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// Paused stops updates, not scaling. Default false.
+	// If Paused is true, no Pods are updated; scaling continues. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// PriorityStrategy orders the Pods to update.
+	// PriorityStrategy says which Pods are updated first.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout, and applies after PriorityStrategy.
+	// ScatterStrategy spreads the updates of Pods with certain labels over the whole rollout, and is applied after
+	// PriorityStrategy.
 	// +optional
 	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
-	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.
+	// InPlaceUpdateStrategy contains the settings for updates in place. The default is {} with the two in-place
+	// policies.
 	// +optional
 	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }

@@ -34,7 +34,7 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ContainerRecreateRequestSpec is the request of the user, and cannot change.
+// ContainerRecreateRequestSpec is what the user requests, and is immutable.
 type ContainerRecreateRequestSpec struct {
 	// PodName is the name of a Pod in the same namespace.
 	PodName string `json:"podName"`
@@ -43,40 +43,45 @@ type ContainerRecreateRequestSpec struct {
 	// Strategy says how containers are recreated.
 	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
-	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. Unset is unlimited.
+	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. If unset, there is no limit.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for ever.
+	// TTLSecondsAfterFinished is how long the request is kept after its completion, in seconds. If unset, the request
+	// is kept for ever.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // ContainerRecreateRequestStrategy says how containers are recreated. The schema of v1alpha1 sets no bounds; admission
-// does.
+// checks the values.
 type ContainerRecreateRequestStrategy struct {
-	// FailurePolicy is Fail or Ignore. Default Fail.
+	// FailurePolicy is Fail or Ignore. The default is Fail.
 	// +optional
 	FailurePolicy v1beta1.ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
-	// OrderedRecreate waits until a container is recreated before the next is stopped. Default false.
+	// If OrderedRecreate is true, a container is stopped only after the container before has been recreated. The
+	// default is false.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
-	// ForceRecreate also stops a container restarted since the creation of the request. Default false.
+	// If ForceRecreate is true, containers that were restarted after the creation of the request are also stopped. The
+	// default is false.
 	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
-	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. Default: the Pod's.
+	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. The default is the Pod's
+	// grace period.
 	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset
-	// stands for no such time.
+	// UnreadyGracePeriodSeconds is how long the Pod is made not ready before a container is stopped, in seconds. If
+	// unset, the Pod is not made not ready.
 	// +optional
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
-	// MinStartedSeconds is how long a new container must run to count as recreated, in seconds. Default 0.
+	// MinStartedSeconds is how long a new container must run before it counts as recreated, in seconds. The default is
+	// 0.
 	// +optional
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
 }
 
-// ContainerRecreateRequestStatus is the report of the node agent and the controller. Further facts reported in v1beta1
-// are in annotations here.
+// ContainerRecreateRequestStatus is the report of the node agent and the controller. In v1alpha1, further facts that
+// v1beta1 has in fields are in annotations.
 type ContainerRecreateRequestStatus struct {
 	// Phase is Pending, Recreating or Completed.
 	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
@@ -86,14 +91,14 @@ type ContainerRecreateRequestStatus struct {
 	// Message says why a request was completed before all of its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ContainerRecreateStates has the progress of each container.
+	// ContainerRecreateStates contains the progress of each container.
 	// +optional
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
 }
 
 // ContainerRecreateRequestContainerRecreateState is the progress of a container.
 type ContainerRecreateRequestContainerRecreateState struct {
-	// Name of the container.
+	// Name is the name of the container.
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`

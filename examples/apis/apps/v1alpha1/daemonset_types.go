@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// DaemonSet keeps a Pod on every suitable Node and rolls changes of the template out, in place where possible.
+// DaemonSet keeps a Pod on every fitting Node, and updates the Pods in place where possible when the template changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -45,61 +45,62 @@ type DaemonSetSpec struct {
 	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
 	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template describes the Pods. Only a change of the template makes a new revision. The template gets no defaults.
-	// Unknown fields are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. No defaults are set in the
+	// template. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// UpdateStrategy says how Pods of an older revision are updated.
 	// +optional
 	UpdateStrategy v1beta1.DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready before it counts as available, in seconds. The default is 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// BurstReplicas limits how many Pods are created, deleted or updated in place in a pass: an integer, or a
-	// percentage of the Nodes that should have a Pod, rounded down. Default 250.
+	// BurstReplicas is how many Pods may be created, deleted or updated in place at once: an integer, or a percentage,
+	// rounded down, of the Nodes that should have a Pod. The default is 250.
 	// +optional
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// Lifecycle holds Pods back at deletion. The only hook is preDelete.
+	// Lifecycle contains a hook with which users can make a Pod wait before its deletion. The only hook is preDelete.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// SurgingRollingUpdateType means Standard with maxSurge, and defaulting writes it so. The API deprecates the type, and
-// v1beta1 does not have it.
+// SurgingRollingUpdateType has the meaning of Standard with maxSurge, and defaulting replaces it accordingly. The API
+// deprecates the type, and v1beta1 does not have it.
 const SurgingRollingUpdateType v1beta1.RollingUpdateType = "Surging"
 
-// DaemonSetStatus is the state of a DaemonSet as observed by the controller. Numbers count Nodes.
+// DaemonSetStatus is the state of a DaemonSet as observed by the controller. All numbers are numbers of Nodes.
 type DaemonSetStatus struct {
-	// CurrentNumberScheduled is how many Nodes should have a Pod and run one.
+	// CurrentNumberScheduled is the number of Nodes that should have a Pod and have a Pod.
 	CurrentNumberScheduled int32 `json:"currentNumberScheduled"`
-	// NumberMisscheduled is how many Nodes should have no Pod but run one.
+	// NumberMisscheduled is the number of Nodes that should have no Pod but have a Pod.
 	NumberMisscheduled int32 `json:"numberMisscheduled"`
-	// DesiredNumberScheduled is how many Nodes should have a Pod.
+	// DesiredNumberScheduled is the number of Nodes that should have a Pod.
 	DesiredNumberScheduled int32 `json:"desiredNumberScheduled"`
-	// NumberReady is how many Nodes should have a Pod and have a ready one.
+	// NumberReady is the number of Nodes that should have a Pod and have a ready Pod.
 	NumberReady int32 `json:"numberReady"`
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// UpdatedNumberScheduled is how many Nodes should have a Pod and have one at the newest revision.
+	// UpdatedNumberScheduled is the number of Nodes that should have a Pod and have a Pod at the newest revision.
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`
-	// NumberAvailable is how many Nodes should have a Pod and have one that has been ready for minReadySeconds.
+	// NumberAvailable is the number of Nodes that should have a Pod and have a Pod that has been ready for
+	// minReadySeconds.
 	// +optional
 	NumberAvailable int32 `json:"numberAvailable,omitempty"`
-	// NumberUnavailable is how many Nodes should have a Pod but have no available one.
+	// NumberUnavailable is the number of Nodes that should have a Pod but have no available Pod.
 	// +optional
 	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions report problems.
 	// +optional
 	Conditions v1beta1.Conditions `json:"conditions,omitempty"`
-	// DaemonSetHash is the hash of the newest revision, as in a label of the Pods.
+	// DaemonSetHash is the hash of the newest revision, as in the label of the Pods.
 	// +optional
 	DaemonSetHash string `json:"daemonSetHash,omitempty"`
 }

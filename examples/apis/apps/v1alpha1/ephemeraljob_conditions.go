@@ -10,10 +10,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// EphemeralJobConditions are the conditions of a job, each of another type.
+// EphemeralJobConditions are the conditions of a job, at most one of each type.
 type EphemeralJobConditions []EphemeralJobCondition
 
-// Get returns the condition of a type, or nil. The pointer is into the list.
+// Get returns the condition of a type, or nil. The pointer points into the list.
 func (l EphemeralJobConditions) Get(t EphemeralJobConditionType) *EphemeralJobCondition {
 	i := slices.IndexFunc(l, func(c EphemeralJobCondition) bool { return c.Type == t })
 	if i < 0 {
@@ -43,8 +43,8 @@ func (l *EphemeralJobConditions) Set(t EphemeralJobConditionType, err error, now
 	*old = next
 }
 
-// Finished reports whether the job has ended, well or not. Condition JobFailed does not tell: the condition is True
-// while the job goes on with other Pods.
+// Finished reports whether the job has ended, successfully or not. The condition JobFailed does not say whether the job
+// has ended, because the condition is also True while the job continues with other Pods.
 func (s *EphemeralJobStatus) Finished() bool {
 	return s.CompletionTime != nil || s.Phase == EphemeralJobSucceeded || s.Phase == EphemeralJobFailed
 }
@@ -57,8 +57,8 @@ func (s *EphemeralJobStatus) Began() time.Time {
 	return s.StartTime.Time
 }
 
-// Ended returns the end time of the job, or zero before the end. Without a recorded end, Ended returns the start time,
-// or else the Unix epoch: the job counts as ended long ago.
+// Ended returns the end time of the job, or zero before the end. If no end is recorded, the result is the start time,
+// or the Unix epoch if no start is recorded either; the job then counts as ended long ago.
 func (s *EphemeralJobStatus) Ended() time.Time {
 	switch {
 	case !s.Finished():

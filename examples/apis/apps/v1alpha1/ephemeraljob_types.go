@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// EphemeralJob runs ephemeral containers in existing Pods. The kind has no other version.
+// EphemeralJob runs ephemeral containers in existing Pods. The kind exists only in this version.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -41,32 +41,34 @@ type EphemeralJobList struct {
 
 // EphemeralJobSpec is the desired state of an EphemeralJob.
 type EphemeralJobSpec struct {
-	// Selector selects Pods of the namespace. An empty selector selects none.
+	// Selector selects Pods in the job's namespace. An empty selector selects no Pods.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Replicas is how many of the selected Pods get the containers, the oldest first. Default: all.
+	// Replicas is how many of the selected Pods get the containers, the oldest first. By default all selected Pods get
+	// the containers.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Parallelism is in how many Pods the containers may run at once. Default 1.
+	// Parallelism is in how many Pods the containers may run at the same time. The default is 1.
 	// +optional
 	Parallelism *int32 `json:"parallelism,omitempty"`
-	// Template has the containers.
+	// Template contains the containers to add.
 	Template EphemeralContainerTemplateSpec `json:"template"`
-	// Paused keeps containers from being added, and the job from ending. Default false.
+	// If Paused is true, no containers are added, and the job does not end. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// ActiveDeadlineSeconds is how long after the start the job fails, in seconds. Running containers go on: Kubernetes
-	// cannot stop ephemeral containers. Default: never.
+	// ActiveDeadlineSeconds is how long after its start the job fails, in seconds. Containers that are running
+	// continue: Kubernetes cannot stop ephemeral containers. By default there is no deadline.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long after the end the job is deleted, in seconds. Default 1800.
+	// TTLSecondsAfterFinished is how long after its end the job is deleted, in seconds. The default is 1800.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// EphemeralContainerTemplateSpec has the containers of an EphemeralJob.
+// EphemeralContainerTemplateSpec contains the containers of an EphemeralJob.
 type EphemeralContainerTemplateSpec struct {
 	// EphemeralContainers are added to each Pod. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -74,54 +76,55 @@ type EphemeralContainerTemplateSpec struct {
 	EphemeralContainers []corev1.EphemeralContainer `json:"ephemeralContainers"`
 }
 
-// EphemeralJobPhase is how far a job has come.
+// EphemeralJobPhase is the progress of a job.
 type EphemeralJobPhase string
 
 const (
-	// EphemeralJobSucceeded is the phase after the containers have ended well in all wanted Pods.
+	// EphemeralJobSucceeded means that the containers have ended successfully in all wanted Pods.
 	EphemeralJobSucceeded EphemeralJobPhase = "Succeeded"
-	// EphemeralJobFailed is the phase of a job that has ended otherwise: containers have failed, or the deadline has
+	// EphemeralJobFailed means that the job has ended without success: containers have failed, or the deadline has
 	// passed.
 	EphemeralJobFailed EphemeralJobPhase = "Failed"
-	// EphemeralJobWaiting is the phase while no container runs, and containers wait for their start or the job for Pods.
+	// EphemeralJobWaiting means that no container is running, and that containers wait for their start, or the job
+	// waits for Pods.
 	EphemeralJobWaiting EphemeralJobPhase = "Waiting"
-	// EphemeralJobRunning is the phase while containers run.
+	// EphemeralJobRunning means that containers are running.
 	EphemeralJobRunning EphemeralJobPhase = "Running"
-	// EphemeralJobPaused is the phase without new containers, because the spec says so.
+	// EphemeralJobPaused means that no containers are added, because the spec pauses the job.
 	EphemeralJobPaused EphemeralJobPhase = "Paused"
-	// EphemeralJobError is the phase of a job with an unusable spec. Pods are left alone meanwhile.
+	// EphemeralJobError means that the spec is invalid. The Pods are not changed in this phase.
 	EphemeralJobError EphemeralJobPhase = "Error"
-	// EphemeralJobUnknown is the phase before the first report about any unfinished container.
+	// EphemeralJobUnknown means that no Node has reported an unfinished container yet.
 	EphemeralJobUnknown EphemeralJobPhase = "Unknown"
 )
 
 // EphemeralJobStatus is the state of an EphemeralJob as observed by the controller.
 type EphemeralJobStatus struct {
-	// Conditions say how the job ended, and why the job does not go on.
+	// Conditions say how the job has ended, or why the job does not continue.
 	// +optional
 	Conditions EphemeralJobConditions `json:"conditions,omitempty"`
-	// StartTime is when the job began, the base of the deadline.
+	// StartTime is when the job has started; the deadline is counted from this time.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the job ended, well or not.
+	// CompletionTime is when the job has ended, successfully or not.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Phase is Succeeded, Failed, Waiting, Running, Paused, Error or Unknown.
 	// +optional
 	Phase EphemeralJobPhase `json:"phase"`
-	// Matches is how many Pods match and can have the containers.
+	// Matches is the number of Pods that match and can get the containers.
 	// +optional
 	Matches int32 `json:"match"`
-	// Running is how many Pods have running containers of the job.
+	// Running is the number of Pods with running containers of the job.
 	// +optional
 	Running int32 `json:"running"`
-	// Succeeded is how many Pods have only well-ended containers of the job.
+	// Succeeded is the number of Pods in which all containers of the job have ended successfully.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
-	// Waiting is how many Pods have containers of the job waiting for their start.
+	// Waiting is the number of Pods with containers of the job that have not started.
 	// +optional
 	Waiting int32 `json:"waiting"`
-	// Failed is how many Pods have a failed container of the job.
+	// Failed is the number of Pods with a failed container of the job.
 	// +optional
 	Failed int32 `json:"failed"`
 }
@@ -132,17 +135,17 @@ type EphemeralJobConditionType string
 const (
 	// EJobInitialized is True from the start of the job.
 	EJobInitialized EphemeralJobConditionType = "Initialized"
-	// EJobSucceeded is True when the job has ended well.
+	// EJobSucceeded is True if the job has ended successfully.
 	EJobSucceeded EphemeralJobConditionType = "JobSucceeded"
-	// EJobFailed is True while containers have failed, and when the job has failed.
+	// EJobFailed is True if containers have failed, or the job has failed.
 	EJobFailed EphemeralJobConditionType = "JobFailed"
-	// EJobError is True while the spec is unusable.
+	// EJobError is True while the spec is invalid.
 	EJobError EphemeralJobConditionType = "JobError"
-	// EJobMatchedEmpty is True while no Pod can have the containers.
+	// EJobMatchedEmpty is True while no Pod can get the containers.
 	EJobMatchedEmpty EphemeralJobConditionType = "MatchedEmpty"
-	// EJobWaiting is True while the job does not go on by itself. This project adds the type.
+	// EJobWaiting is True while the job cannot continue by itself. OpenKruise does not have this condition.
 	EJobWaiting EphemeralJobConditionType = "JobWaiting"
-	// EJobInjectionFailed is True while Pods do not take the containers. This project adds the type.
+	// EJobInjectionFailed is True while containers cannot be added to Pods. OpenKruise does not have this condition.
 	EJobInjectionFailed EphemeralJobConditionType = "InjectionFailed"
 )
 
@@ -152,34 +155,34 @@ type EphemeralJobCondition struct {
 	Type EphemeralJobConditionType `json:"type"`
 	// Status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// LastProbeTime is when the condition was last looked at.
+	// LastProbeTime is when the condition was last checked.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitzero"`
 	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason is a CamelCase word.
+	// Reason is a CamelCase word that programs can read.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
+	// Message is a text for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *EphemeralJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain EphemeralJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s EphemeralJobSpec) MarshalJSON() ([]byte, error) {
 	type plain EphemeralJobSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *EphemeralJobStatus) UnmarshalJSON(data []byte) error {
 	type plain EphemeralJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PersistentPodState brings the Pods of a workload back to where they ran before: to the same Node, the same zone, or a
-// Node with the same values of whatever labels the spec names.
+// PersistentPodState makes recreated Pods of a workload run where the Pods ran before: on the same Node, in the same
+// zone, or on a Node with the same values of the labels that the spec names.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,38 +29,38 @@ type PersistentPodStateList struct {
 
 // PersistentPodStateSpec is the desired state of a PersistentPodState.
 type PersistentPodStateSpec struct {
-	// TargetReference is the workload, in the same namespace, and cannot change.
+	// TargetReference is the workload, which must be in the same namespace, and is immutable.
 	TargetReference PersistentPodStateTarget `json:"targetRef"`
-	// PersistentPodAnnotations are annotations of Pods to record. Recorded annotations are for readers of the status:
-	// no other Pod gets them.
+	// PersistentPodAnnotations lists annotations of Pods to record. Recorded annotations are only shown in the status;
+	// no Pod gets the annotations.
 	// +optional
 	PersistentPodAnnotations []PersistentPodAnnotation `json:"persistentPodAnnotations,omitempty"`
-	// RequiredPersistentTopology names labels of Nodes. The Node of a new Pod must have the same values as the former
-	// Node.
+	// RequiredPersistentTopology lists labels of Nodes. The Node of a recreated Pod must have the same values of these
+	// labels as the old Node.
 	// +optional
 	RequiredPersistentTopology *NodeTopologyTerm `json:"requiredPersistentTopology,omitempty"`
-	// PreferredPersistentTopology names labels of Nodes, with weights. A Node with the same values as the former Node
-	// is preferred.
+	// PreferredPersistentTopology lists labels of Nodes, with weights. For a recreated Pod, a Node with the same values
+	// of these labels as the old Node is preferred.
 	// +optional
 	PreferredPersistentTopology []PreferredTopologyTerm `json:"preferredPersistentTopology,omitempty"`
-	// PersistentPodStateRetentionPolicy says when records are dropped. Default WhenScaled.
+	// PersistentPodStateRetentionPolicy says when records are deleted. The default is WhenScaled.
 	// +optional
 	PersistentPodStateRetentionPolicy PersistentPodStateRetentionPolicy `json:"persistentPodStateRetentionPolicy,omitempty"`
 }
 
 // PersistentPodStateTarget names a workload.
 type PersistentPodStateTarget struct {
-	// APIVersion of the workload. The version within the group does not matter.
+	// APIVersion is the API version of the workload. Only the group matters, not the version.
 	APIVersion string `json:"apiVersion"`
-	// Kind of the workload.
+	// Kind is the kind of the workload.
 	Kind string `json:"kind"`
-	// Name of the workload.
+	// Name is the name of the workload.
 	Name string `json:"name"`
 }
 
 // PersistentPodAnnotation names an annotation.
 type PersistentPodAnnotation struct {
-	// Key of the annotation.
+	// Key is the key of the annotation.
 	Key string `json:"key"`
 }
 
@@ -70,29 +70,29 @@ type NodeTopologyTerm struct {
 	NodeTopologyKeys []string `json:"nodeTopologyKeys"`
 }
 
-// PreferredTopologyTerm names labels of Nodes, with the weight of having the same values.
+// PreferredTopologyTerm lists labels of Nodes, and the weight of a Node with the same values.
 type PreferredTopologyTerm struct {
-	// Weight is 1 to 100.
+	// Weight is a number from 1 to 100.
 	Weight int32 `json:"weight"`
 	// Preference names the labels.
 	Preference NodeTopologyTerm `json:"preference"`
 }
 
-// PersistentPodStateRetentionPolicy says when records are dropped.
+// PersistentPodStateRetentionPolicy says when records are deleted.
 type PersistentPodStateRetentionPolicy string
 
 const (
-	// PersistentPodStateWhenScaled drops the record of a Pod when the workload no longer wants the Pod.
+	// PersistentPodStateWhenScaled means that the record of a Pod is deleted when the workload no longer wants the Pod.
 	PersistentPodStateWhenScaled PersistentPodStateRetentionPolicy = "WhenScaled"
-	// PersistentPodStateWhenDeleted drops all records with the workload, and none before.
+	// PersistentPodStateWhenDeleted means that records are deleted only when the workload is deleted.
 	PersistentPodStateWhenDeleted PersistentPodStateRetentionPolicy = "WhenDeleted"
 )
 
-// PersistentPodStateStatus holds the records of the controller.
+// PersistentPodStateStatus contains the records.
 type PersistentPodStateStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// PodStates are the records, by the names of Pods.
+	// PodStates are the records, by Pod name.
 	// +optional
 	// +mapType=atomic
 	PodStates map[string]PodState `json:"podStates,omitempty"`
@@ -100,7 +100,7 @@ type PersistentPodStateStatus struct {
 
 // PodState is the record of a Pod.
 type PodState struct {
-	// NodeName is the Node that the Pod ran on.
+	// NodeName is the Node on which the Pod ran.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 	// NodeTopologyLabels are the recorded labels of the Node.

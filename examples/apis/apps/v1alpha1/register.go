@@ -1,11 +1,12 @@
 // Package v1alpha1 answers "what does a workload look like to clients of the older version?"
 //
-// Objects are stored as v1beta1; package conversion converts both ways without loss. Pod updates of a CloneSet are flat
-// here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
-// excludePreparingDelete are set through annotations and a label. A StatefulSet has fewer fields here, and the same
-// meaning.
+// Objects are stored as v1beta1; package conversion converts both ways without loss. The fields of a CloneSet's update
+// strategy are not nested here (there is no object rollingUpdate), claims of lost Pods are reused by default, and
+// annotations and a label are used to set pre-download of images and excludePreparingDelete. A StatefulSet has fewer
+// fields in this version, with the same meaning.
 //
-// An EphemeralJob has no v1beta1: the objects are stored as v1alpha1, and controllers read and write the types here.
+// EphemeralJobs do not exist in v1beta1: the objects are stored as v1alpha1, and controllers use the types of this
+// package.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io
@@ -17,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is apps.kruise.io/v1alpha1. Treat GroupVersion as a constant.
+// GroupVersion is apps.kruise.io/v1alpha1. Do not modify GroupVersion.
 var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alpha1"}
 
 // AddToScheme registers the types of v1alpha1.

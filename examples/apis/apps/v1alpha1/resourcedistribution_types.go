@@ -34,81 +34,81 @@ type ResourceDistributionList struct {
 
 // ResourceDistributionSpec is the desired state of a ResourceDistribution.
 type ResourceDistributionSpec struct {
-	// Resource is a whole ConfigMap or Secret of the core group. The apiVersion, kind and name cannot change, and the
-	// namespace has no meaning.
+	// Resource is a whole ConfigMap or Secret of the core group. The apiVersion, kind and name are immutable, and a
+	// namespace has no effect.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Resource runtime.RawExtension `json:"resource"`
-	// Targets choose the namespaces of the copies.
+	// Targets selects the namespaces that get a copy.
 	Targets ResourceDistributionTargets `json:"targets"`
 }
 
-// ResourceDistributionTargets choose namespaces: all, or the listed and the selected namespaces, but never excluded
-// namespaces, kube-system or kube-public.
+// ResourceDistributionTargets selects namespaces: all namespaces, or those that are listed or selected by label.
+// Excluded namespaces, kube-system and kube-public are never selected.
 type ResourceDistributionTargets struct {
-	// AllNamespaces chooses all namespaces. Default false.
+	// AllNamespaces selects all namespaces. The default is false.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// ExcludedNamespaces get no copy, even if another field chooses them.
+	// ExcludedNamespaces lists namespaces that get no copy, even if another field selects them.
 	// +optional
 	ExcludedNamespaces ResourceDistributionTargetNamespaces `json:"excludedNamespaces,omitempty"`
-	// IncludedNamespaces are chosen by name, whether or not they exist.
+	// IncludedNamespaces lists namespaces by name, whether they exist or not.
 	// +optional
 	IncludedNamespaces ResourceDistributionTargetNamespaces `json:"includedNamespaces,omitempty"`
-	// NamespaceLabelSelector chooses namespaces by label. An empty selector chooses none.
+	// NamespaceLabelSelector selects namespaces by label. An empty selector selects no namespaces.
 	// +optional
 	NamespaceLabelSelector metav1.LabelSelector `json:"namespaceLabelSelector,omitempty"`
 }
 
 // ResourceDistributionTargetNamespaces is a list of namespaces.
 type ResourceDistributionTargetNamespaces struct {
-	// List holds the namespaces.
+	// List contains the namespaces.
 	// +optional
 	List []ResourceDistributionNamespace `json:"list,omitempty"`
 }
 
 // ResourceDistributionNamespace names a namespace.
 type ResourceDistributionNamespace struct {
-	// Name of the namespace.
+	// Name is the name of the namespace.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
 // ResourceDistributionStatus is the report of the controller.
 type ResourceDistributionStatus struct {
-	// Desired is how many namespaces should have a copy, including namespaces that do not exist.
+	// Desired is the number of namespaces that should have a copy, including namespaces that do not exist.
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
-	// Succeeded is how many namespaces have the copy as the spec wants it.
+	// Succeeded is the number of namespaces whose copy matches the spec.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// Failed is how many namespaces should have the copy as the spec wants it, but do not.
+	// Failed is the number of namespaces that should have a copy that matches the spec, but have none.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions has an entry for each condition type, in the order of the types.
+	// Conditions contains each condition type, in a fixed order.
 	// +optional
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }
 
-// ResourceDistributionConditionType names a condition: a way for copies to fail.
+// ResourceDistributionConditionType is the type of a condition: a kind of failure of copies.
 type ResourceDistributionConditionType string
 
-// ResourceDistributionCondition reports on a way for copies to fail.
+// ResourceDistributionCondition reports failures of one kind.
 type ResourceDistributionCondition struct {
-	// Type is the way of failing.
+	// Type is the kind of failure.
 	Type ResourceDistributionConditionType `json:"type"`
-	// Status is True when copies fail in that way, else False.
+	// Status is True if there are failures of this kind, otherwise False.
 	Status ResourceDistributionConditionStatus `json:"status"`
 	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason says in words what has failed, or Succeeded if nothing has.
+	// Reason describes the failure; if there is none, Reason is Succeeded.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// FailedNamespace lists the namespaces that the condition is about, by name.
+	// FailedNamespace lists the namespaces in which there are failures of this kind.
 	// +optional
 	FailedNamespace []string `json:"failedNamespace,omitempty"`
 }

@@ -37,26 +37,27 @@ type SidecarSetList struct {
 
 // SidecarSetSpec is the desired state of a SidecarSet.
 type SidecarSetSpec struct {
-	// Selector selects Pods, and must not be empty.
+	// Selector selects Pods by label, and must not be empty.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Namespace restricts the SidecarSet to a single namespace.
+	// Namespace restricts the SidecarSet to the Pods of a single namespace.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// NamespaceSelector selects namespaces by their labels. Unset selects all.
+	// NamespaceSelector selects namespaces by their labels. If unset, all namespaces are selected.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// InitContainers are injected. Init containers with restartPolicy Always are sidecars, and are upgraded too.
+	// InitContainers are the init containers to inject. Init containers with the restartPolicy Always are native
+	// sidecars, and are upgraded as well.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	InitContainers []pub.SidecarContainer `json:"initContainers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Containers are injected.
+	// Containers are the containers to inject.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	Containers []pub.SidecarContainer `json:"containers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Volumes are for the sidecars to mount.
+	// Volumes are the volumes that the sidecars mount.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -74,15 +75,15 @@ type SidecarSetSpec struct {
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// RevisionHistoryLimit is how many revisions are kept, at least 1. Default 10.
+	// RevisionHistoryLimit is the number of revisions to keep, at least 1. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// PatchPodMetadata adds annotations to Pods.
 	// +optional
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
-	// Strategy is the place of updateStrategy in OpenKruise 0.1. The field has no effect and is not stored: admission
-	// warns and says what to write instead. Without the field in the schema, the API server would refuse the object for
-	// clients with strict validation, and could give no such advice.
+	// Strategy is the former name of updateStrategy, in OpenKruise 0.1. The field has no effect and is not stored:
+	// admission returns a warning that says what to write instead. If the schema did not have the field, the API server
+	// would refuse the object for clients with strict validation, without this advice.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless

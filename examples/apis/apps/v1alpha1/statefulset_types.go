@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// StatefulSet keeps numbered Pods running, each with its own name and claims, and rolls changes of the template out in
-// place where possible.
+// StatefulSet keeps numbered Pods running, each with its own name and claims, and updates the Pods in place where
+// possible when the template changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,8 +27,8 @@ type StatefulSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec StatefulSetSpec `json:"spec,omitempty"`
-	// Status is the status of v1beta1, with more fields than OpenKruise shows in v1alpha1: without the fields in the
-	// schema, the API server would drop them whenever somebody writes the object in v1alpha1.
+	// Status has the type of v1beta1, with more fields than OpenKruise shows in v1alpha1: if the schema lacked these
+	// fields, the API server would drop the fields whenever somebody writes the object in v1alpha1.
 	Status v1beta1.StatefulSetStatus `json:"status,omitempty"`
 }
 
@@ -42,10 +42,10 @@ type StatefulSetList struct {
 	Items []StatefulSet `json:"items"`
 }
 
-// StatefulSetSpec is the desired state of a StatefulSet. All fields mean the same as in v1beta1, which has more of
-// them.
+// StatefulSetSpec is the desired state of a StatefulSet. All fields have the same meaning as in v1beta1, which has
+// further fields.
 type StatefulSetSpec struct {
-	// Replicas is the number of Pods, at least 0. Default 1.
+	// Replicas is the number of Pods, at least 0. The default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
@@ -55,23 +55,24 @@ type StatefulSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every Pod, named TEMPLATE-STATEFULSET-ORDINAL. A change makes no revision.
-	// Unknown fields are kept.
+	// VolumeClaimTemplates are the claims of every Pod, with names of the form TEMPLATE-STATEFULSET-ORDINAL. A change
+	// makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
-	// ServiceName names the Service that gives Pods their DNS names, and is the subdomain of Pods. The name cannot
-	// change.
+	// ServiceName is the name of the Service that gives Pods their DNS names. Pods have this name as their subdomain.
+	// The field is immutable.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
-	// PodManagementPolicy is OrderedReady (one Pod after another) or Parallel, and cannot change. Default OrderedReady.
+	// PodManagementPolicy is OrderedReady (Pods are created one after the other) or Parallel, and is immutable. The
+	// default is OrderedReady.
 	// +optional
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
-	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// UpdateStrategy says how Pods of an older revision are updated.
 	// +optional
 	UpdateStrategy v1beta1.StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }

@@ -37,27 +37,28 @@ type UnitedDeploymentList struct {
 
 // UnitedDeploymentSpec is the desired state of a UnitedDeployment.
 type UnitedDeploymentSpec struct {
-	// Replicas is the number of Pods in all subsets together, at least 0. Default 1.
+	// Replicas is the number of Pods in all subsets together, at least 0. The default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects workloads and Pods. The selector must not be empty, must match the labels of the template, and
-	// cannot change.
+	// Selector selects the workloads and the Pods. The selector must not be empty, must match the labels of the
+	// template, and cannot change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template describes the workload of a subset. Only a change of the template makes a new revision.
+	// Template describes the workload that is created for each subset. Only a change of the template makes a new
+	// revision.
 	// +optional
 	Template SubsetTemplate `json:"template,omitempty"`
-	// Topology lists the subsets, and says how to move Pods on.
+	// Topology lists the subsets, and says what is done with Pods that a subset cannot run.
 	// +optional
 	Topology v1beta1.Topology `json:"topology,omitempty"`
 	// UpdateStrategy says how many Pods of each subset stay at an older revision.
 	// +optional
 	UpdateStrategy v1beta1.UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
-// SubsetTemplate has exactly one template.
+// SubsetTemplate contains the template of the workloads; exactly one template must be set.
 type SubsetTemplate struct {
 	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
 	// +optional
@@ -81,8 +82,8 @@ type CloneSetTemplateSpec struct {
 	// +kubebuilder:validation:Schemaless
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the spec of CloneSets. Conversion reads the updateStrategy and the enablePVCReuse of v1beta1, too, as
-	// written by OpenKruise after 1.9.0.
+	// Spec is the spec of CloneSets. Conversion also reads the fields updateStrategy and enablePVCReuse in the form of
+	// v1beta1, as OpenKruise after 1.9.0 writes them.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Spec CloneSetSpec `json:"spec"`
@@ -90,41 +91,40 @@ type CloneSetTemplateSpec struct {
 
 // UnitedDeploymentStatus is the state of a UnitedDeployment as observed by the controller.
 type UnitedDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ReadyReplicas is the number of ready Pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Replicas is the number of Pods selected by labelSelector: all Pods but the reserved.
+	// Replicas is the number of Pods that labelSelector selects: all Pods that are not reserved.
 	Replicas int32 `json:"replicas"`
 	// UpdatedReplicas is the number of Pods at the newest revision.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// UpdatedReadyReplicas is the number of ready Pods at the newest revision.
 	// +optional
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
-	// ReservedPods is the number of Pods with a substitute in another subset.
+	// ReservedPods is the number of reserved Pods: those with a substitute in another subset.
 	// +optional
 	ReservedPods int32 `json:"reservedPods,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
-	// replaced.
+	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
 	CurrentRevision string `json:"currentRevision"`
-	// SubsetReplicas are the numbers of Pods that the subsets should have, by name.
+	// SubsetReplicas contains the numbers of Pods that the subsets should have, by subset name.
 	// +optional
 	SubsetReplicas map[string]int32 `json:"subsetReplicas,omitempty"`
 	// SubsetStatuses are the states of the subsets, in the order of the spec.
 	// +optional
 	SubsetStatuses []v1beta1.UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
-	// Conditions say how scaling and the rollout go.
+	// Conditions describe the state of scaling and of the update.
 	// +optional
 	Conditions v1beta1.Conditions `json:"conditions,omitempty"`
 	// UpdateStatus is the state of the update.
 	// +optional
 	UpdateStatus *UpdateStatus `json:"updateStatus,omitempty"`
-	// LabelSelector is the selector as a string, for autoscalers.
+	// LabelSelector is the selector in the form of a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
@@ -134,7 +134,7 @@ type UpdateStatus struct {
 	// UpdatedRevision is the name of the newest revision.
 	// +optional
 	UpdatedRevision string `json:"updatedRevision,omitempty"`
-	// CurrentPartitions are the numbers of Pods that should stay at an older revision, by the name of the subset.
+	// CurrentPartitions contains the numbers of Pods that stay at an older revision, by subset name.
 	// +optional
 	CurrentPartitions map[string]int32 `json:"currentPartitions,omitempty"`
 }

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// WorkloadSpread sends the new Pods of a workload to subsets of Nodes, in order, each subset up to a maximum.
+// WorkloadSpread assigns the new Pods of a workload to subsets of Nodes, in the order of the subsets, to each subset at
+// most its maximum.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,141 +38,143 @@ type WorkloadSpreadList struct {
 
 // WorkloadSpreadSpec is the desired state of a WorkloadSpread.
 type WorkloadSpreadSpec struct {
-	// TargetReference is the workload, in the same namespace. Group, kind and name cannot change.
+	// TargetReference is the workload, which must be in the same namespace. Group, kind and name are immutable.
 	TargetReference WorkloadSpreadTarget `json:"targetRef"`
-	// TargetFilter chooses a part of the workload's Pods. Without a filter all Pods are meant.
+	// TargetFilter selects some of the workload's Pods. If unset, all Pods are selected.
 	// +optional
 	TargetFilter *WorkloadSpreadTargetFilter `json:"targetFilter,omitempty"`
-	// Subsets are the subsets in the order of preference, at least a subset.
+	// Subsets lists the subsets in the order of preference; there must be at least one.
 	Subsets []WorkloadSpreadSubset `json:"subsets"`
-	// ScheduleStrategy says what happens to Pods that cannot be scheduled in their subset.
+	// ScheduleStrategy says what is done with Pods that cannot be scheduled in their subset.
 	// +optional
 	ScheduleStrategy WorkloadSpreadScheduleStrategy `json:"scheduleStrategy,omitzero"`
 }
 
 // WorkloadSpreadTarget names a workload.
 type WorkloadSpreadTarget struct {
-	// APIVersion of the workload. The version within the group does not matter.
+	// APIVersion is the API version of the workload. Only the group matters, not the version.
 	APIVersion string `json:"apiVersion"`
-	// Kind of the workload.
+	// Kind is the kind of the workload.
 	Kind string `json:"kind"`
-	// Name of the workload.
+	// Name is the name of the workload.
 	Name string `json:"name"`
 }
 
-// WorkloadSpreadTargetFilter chooses Pods of a workload.
+// WorkloadSpreadTargetFilter selects some of the Pods of a workload.
 type WorkloadSpreadTargetFilter struct {
-	// Selector selects the Pods by label. Without a selector all Pods are meant.
+	// Selector selects the Pods by label. If unset, all Pods are selected.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// ReplicasPathList are paths of integers in the workload, such as spec.groups.1.replicas. Their sum is the number of
-	// Pods of which percentages are taken.
+	// ReplicasPathList lists paths of integers in the workload, such as spec.groups.1.replicas. Percentages are
+	// percentages of the sum of these integers.
 	// +optional
 	ReplicasPathList []string `json:"replicasPathList,omitempty"`
 }
 
-// WorkloadSpreadSubset is a subset of Nodes, and the changes to Pods sent there.
+// WorkloadSpreadSubset is a subset of Nodes, and describes how the Pods of the subset are changed.
 type WorkloadSpreadSubset struct {
-	// Name of the subset, different from the other names.
+	// Name is the name of the subset; no two subsets have the same name.
 	Name string `json:"name"`
-	// RequiredNodeSelectorTerm must match the Nodes of the subset.
+	// RequiredNodeSelectorTerm selects the Nodes of the subset.
 	// +optional
 	RequiredNodeSelectorTerm *corev1.NodeSelectorTerm `json:"requiredNodeSelectorTerm,omitempty"`
-	// PreferredNodeSelectorTerms are preferences among Nodes.
+	// PreferredNodeSelectorTerms are preferences among the Nodes of the subset.
 	// +optional
 	PreferredNodeSelectorTerms []corev1.PreferredSchedulingTerm `json:"preferredNodeSelectorTerms,omitempty"`
-	// Tolerations are added to the tolerations of the Pod.
+	// Tolerations are added to the tolerations of the Pods.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// MaxReplicas is how many Pods may be in the subset, as a number or a percentage of the workload's replicas, rounded
-	// up. Without MaxReplicas any number may be.
+	// MaxReplicas is the largest number of Pods in the subset: a number, or a percentage of the workload's replicas,
+	// rounded up. If unset, there is no limit.
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
-	// Patch is a strategic merge patch of the Pod.
+	// Patch is a strategic merge patch that is applied to the Pods.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Patch *runtime.RawExtension `json:"patch,omitempty"`
 }
 
-// WorkloadSpreadScheduleStrategy says what happens to Pods that cannot be scheduled.
+// WorkloadSpreadScheduleStrategy says what is done with Pods that cannot be scheduled.
 type WorkloadSpreadScheduleStrategy struct {
-	// Type is Fixed or Adaptive. Default Fixed.
+	// Type is Fixed or Adaptive. The default is Fixed.
 	// +optional
 	// +kubebuilder:validation:Enum=Adaptive;Fixed;""
 	Type WorkloadSpreadScheduleStrategyType `json:"type,omitempty"`
-	// Adaptive is for the type Adaptive alone.
+	// Adaptive contains the settings of the type Adaptive.
 	// +optional
 	Adaptive *WorkloadSpreadAdaptiveStrategy `json:"adaptive,omitempty"`
 }
 
-// WorkloadSpreadScheduleStrategyType says whether Pods may move to a later subset.
+// WorkloadSpreadScheduleStrategyType says whether Pods that cannot be scheduled are recreated in a later subset.
 type WorkloadSpreadScheduleStrategyType string
 
 const (
-	// WorkloadSpreadAdaptive moves Pods that cannot be scheduled to a later subset.
+	// WorkloadSpreadAdaptive means that Pods that cannot be scheduled are deleted, so that they are recreated in a
+	// later subset.
 	WorkloadSpreadAdaptive WorkloadSpreadScheduleStrategyType = "Adaptive"
-	// WorkloadSpreadFixed leaves Pods that cannot be scheduled in their subset.
+	// WorkloadSpreadFixed means that Pods that cannot be scheduled stay in their subset.
 	WorkloadSpreadFixed WorkloadSpreadScheduleStrategyType = "Fixed"
 )
 
-// WorkloadSpreadAdaptiveStrategy says when Pods move.
+// WorkloadSpreadAdaptiveStrategy says when Pods that cannot be scheduled are deleted.
 type WorkloadSpreadAdaptiveStrategy struct {
 	// DisableSimulationSchedule has no effect.
 	// +optional
 	DisableSimulationSchedule bool `json:"disableSimulationSchedule,omitempty"`
-	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before the subset is closed for new Pods, and the
-	// Pod is deleted. Without a value, or with 0, no Pod is deleted.
+	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before the subset is closed for new Pods, and
+	// the Pod is deleted. If unset or 0, no Pod is deleted.
 	// +optional
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
 }
 
-// WorkloadSpreadStatus is the count of Pods, written by the webhooks and by the controller.
+// WorkloadSpreadStatus contains the numbers of Pods, as counted by the controller and updated by the webhooks.
 type WorkloadSpreadStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// SubsetStatuses count the Pods of all versions, in the order of the subsets.
 	// +optional
 	SubsetStatuses []WorkloadSpreadSubsetStatus `json:"subsetStatuses,omitempty"`
-	// VersionedSubsetStatuses count the Pods of each version of the workload. Each version has the places of all subsets.
+	// VersionedSubsetStatuses count the Pods of each version of the workload. For each version there is an entry for
+	// every subset.
 	// +optional
 	VersionedSubsetStatuses map[string][]WorkloadSpreadSubsetStatus `json:"versionedSubsetStatuses,omitempty"`
 }
 
 // WorkloadSpreadSubsetStatus is the count of a subset's Pods.
 type WorkloadSpreadSubsetStatus struct {
-	// Name of the subset.
+	// Name is the name of the subset.
 	Name string `json:"name"`
-	// Replicas is how many active Pods were counted.
+	// Replicas is the number of active Pods at the last count.
 	Replicas int32 `json:"replicas"`
-	// Conditions has the condition Schedulable, with the strategy Adaptive alone.
+	// Conditions contains the condition Schedulable, if the strategy is Adaptive.
 	// +optional
 	Conditions []WorkloadSpreadSubsetCondition `json:"conditions,omitempty"`
-	// MissingReplicas is how many places are free, -1 without a maximum.
+	// MissingReplicas is the number of free places; -1 if the subset has no maximum.
 	MissingReplicas int32 `json:"missingReplicas"`
-	// CreatingPods are places taken for Pods that were not counted yet: the name of the Pod, or the key in its annotation,
-	// with the time.
+	// CreatingPods contains the places taken for Pods that were not counted yet: the key is the name of the Pod or the
+	// key in the Pod's annotation, the value is the time.
 	// +optional
 	CreatingPods map[string]metav1.Time `json:"creatingPods,omitempty"`
-	// DeletingPods are places of counted Pods about to be deleted, by the names of the Pods.
+	// DeletingPods contains the places of counted Pods that are about to be deleted, by Pod name.
 	// +optional
 	DeletingPods map[string]metav1.Time `json:"deletingPods,omitempty"`
 }
 
 // WorkloadSpreadSubsetCondition is a condition of a subset.
 type WorkloadSpreadSubsetCondition struct {
-	// Type is Schedulable: whether the subset takes new Pods.
+	// Type is Schedulable; the condition says whether the subset takes new Pods.
 	Type string `json:"type"`
 	// Status is True, False or Unknown.
 	Status metav1.ConditionStatus `json:"status"`
 	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason is a CamelCase word.
+	// Reason is a CamelCase word that programs can read.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
+	// Message is a text for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -43,49 +43,51 @@ type AdvancedCronJobSpec struct {
 	// Schedule is a cron expression of five fields, a word such as @hourly, or "@every 5m". A time zone may come first:
 	// "TZ=Asia/Tokyo 0 3 * * *".
 	Schedule string `json:"schedule"`
-	// TimeZone is the time zone of the schedule, as a name in the IANA database. Default: that of kruise-manager.
+	// TimeZone is the time zone of the schedule, as a name in the IANA database. The default is the time zone of
+	// kruise-manager.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
-	// StartingDeadlineSeconds is how long after the scheduled time a run may still be started, in seconds. Default: no
-	// limit.
+	// StartingDeadlineSeconds is how long after the scheduled time a run may still be started, in seconds. By default
+	// there is no limit.
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy says what happens while an earlier run goes on: Allow starts another run, Forbid waits for the
-	// end of the earlier run, and Replace deletes the earlier run first. Default Allow, or Replace with an
-	// imageListPullJobTemplate.
+	// ConcurrencyPolicy says what happens if a run is due while the previous run has not ended: Allow starts the new
+	// run, Forbid waits until the previous run has ended, and Replace deletes the previous run first. The default is
+	// Allow. If imageListPullJobTemplate is set, the default is Replace.
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Paused starts no run, and scheduled times during the pause are skipped for good. Default false.
+	// If Paused is true, no run is started; slots during the pause are skipped for good. The default is false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
-	// SuccessfulJobsHistoryLimit is how many successful runs are kept. Default 3.
+	// SuccessfulJobsHistoryLimit is the number of successful runs to keep. The default is 3.
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
-	// FailedJobsHistoryLimit is how many failed runs are kept. Default 1.
+	// FailedJobsHistoryLimit is the number of failed runs to keep. The default is 1.
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
-	// Template describes the runs.
+	// Template describes the jobs to start.
 	Template CronJobTemplate `json:"template"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// ConcurrencyPolicy says what happens while an earlier run goes on.
+// ConcurrencyPolicy says what happens if a run is due while the previous run has not ended.
 //
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
 const (
-	// AllowConcurrent starts another run.
+	// AllowConcurrent starts the new run.
 	AllowConcurrent ConcurrencyPolicy = "Allow"
-	// ForbidConcurrent waits for the end of the earlier run.
+	// ForbidConcurrent waits until the previous run has ended.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"
-	// ReplaceConcurrent deletes the earlier run first.
+	// ReplaceConcurrent deletes the previous run first.
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// CronJobTemplate has exactly one template.
+// CronJobTemplate contains the template of the jobs; exactly one template must be set.
 type CronJobTemplate struct {
 	// JobTemplate is the template of Jobs of Kubernetes. Unknown fields are kept.
 	// +optional
@@ -124,28 +126,28 @@ type ImageListPullJobTemplateSpec struct {
 	Spec ImageListPullJobSpec `json:"spec,omitempty"`
 }
 
-// ImageListPullJobSpec names images to pull, and chooses the Nodes.
+// ImageListPullJobSpec lists images to pull, and selects the Nodes.
 type ImageListPullJobSpec struct {
-	// Images are pulled, each by a separate job.
+	// Images lists the images; each image is pulled by a separate job.
 	Images []string `json:"images"`
-	// PullSecrets are Secrets of the namespace.
+	// PullSecrets lists names of Secrets in the job's namespace.
 	// +optional
 	PullSecrets []string `json:"pullSecrets,omitempty"`
-	// Selector chooses Nodes. Default all.
+	// Selector selects the Nodes. By default all Nodes are selected.
 	// +optional
 	Selector *ImagePullJobNodeSelector `json:"selector,omitempty"`
-	// PodSelector chooses the Nodes of Pods.
+	// PodSelector selects Pods; the images are pulled on the Nodes of these Pods.
 	// +optional
 	PodSelector *ImagePullJobPodSelector `json:"podSelector,omitempty"`
-	// Parallelism is how many Nodes pull an image at a time. Default 1.
+	// Parallelism is how many Nodes pull an image at the same time. The default is 1.
 	// +optional
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
-	// PullPolicy is about each attempt.
+	// PullPolicy contains the limits for the attempts to pull an image.
 	// +optional
 	PullPolicy *PullPolicy `json:"pullPolicy,omitempty"`
 	// CompletionPolicy says when the job is over.
 	CompletionPolicy CompletionPolicy `json:"completionPolicy"`
-	// SandboxConfig is given to the container runtime.
+	// SandboxConfig is passed to the container runtime.
 	// +optional
 	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
 	// ImagePullPolicy is Always or IfNotPresent.
@@ -153,30 +155,30 @@ type ImageListPullJobSpec struct {
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 }
 
-// ImagePullJobNodeSelector chooses Nodes by name or by label.
+// ImagePullJobNodeSelector selects Nodes by name or by label.
 //
 // +structType=atomic
 type ImagePullJobNodeSelector struct {
-	// Names of Nodes.
+	// Names lists the names of Nodes.
 	// +optional
 	Names []string `json:"names,omitempty"`
 
 	metav1.LabelSelector `json:",inline"`
 }
 
-// ImagePullJobPodSelector chooses Pods by label.
+// ImagePullJobPodSelector selects Pods by label.
 //
 // +structType=atomic
 type ImagePullJobPodSelector struct {
 	metav1.LabelSelector `json:",inline"`
 }
 
-// PullPolicy is about attempts to pull an image.
+// PullPolicy contains the limits for the attempts to pull an image.
 type PullPolicy struct {
-	// TimeoutSeconds is how long an attempt may take. Default 600.
+	// TimeoutSeconds is how long an attempt may take. The default is 600.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// BackoffLimit is how many attempts follow the first. Default 3.
+	// BackoffLimit is how many attempts are made after the first attempt. The default is 3.
 	// +optional
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 }
@@ -189,53 +191,53 @@ type SandboxConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// AdvancedCronJobTemplateType is the kind of the runs.
+// AdvancedCronJobTemplateType is the kind of the jobs.
 type AdvancedCronJobTemplateType string
 
 const (
-	// JobTemplate starts Jobs of Kubernetes.
+	// JobTemplate means Jobs of Kubernetes.
 	JobTemplate AdvancedCronJobTemplateType = "Job"
-	// BroadcastJobTemplate starts BroadcastJobs.
+	// BroadcastJobTemplate means BroadcastJobs.
 	BroadcastJobTemplate AdvancedCronJobTemplateType = "BroadcastJob"
-	// ImageListPullJobTemplate starts ImageListPullJobs.
+	// ImageListPullJobTemplate means ImageListPullJobs.
 	ImageListPullJobTemplate AdvancedCronJobTemplateType = "ImageListPullJob"
 )
 
 // AdvancedCronJobStatus is the report of the controller.
 type AdvancedCronJobStatus struct {
-	// Type is the kind of the runs.
+	// Type is the kind of the jobs.
 	// +optional
 	Type AdvancedCronJobTemplateType `json:"type,omitempty"`
-	// Active lists the unfinished runs.
+	// Active lists the runs that have not ended.
 	// +optional
 	Active []corev1.ObjectReference `json:"active,omitempty"`
-	// LastScheduleTime is the newest scheduled time with a run started.
+	// LastScheduleTime is the newest scheduled time for which a run was started.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// ObservedSchedule is the spec's schedule, time zone and pause as last seen by the controller, and the time of
-	// their last change.
+	// ObservedSchedule contains the schedule, the time zone and the pause in the spec as the controller has last seen
+	// them, and the time of their last change.
 	// +optional
 	ObservedSchedule *ObservedSchedule `json:"observedSchedule,omitempty"`
 }
 
-// ObservedSchedule is the schedule, time zone and pause of a spec. The controller compares it with the spec to notice a
-// change.
+// ObservedSchedule contains the schedule, the time zone and the pause of a spec. By comparing it with the spec, the
+// controller notices a change.
 type ObservedSchedule struct {
 	// Schedule is the schedule of the spec.
 	Schedule string `json:"schedule"`
 	// TimeZone is the time zone of the spec.
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
-	// Paused is true if the spec is paused.
+	// Paused is true if the spec pauses the schedule.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Since is the time of the last change of schedule, time zone or pause. No run is started for a scheduled time up
-	// to then. Default: the creation time of the AdvancedCronJob.
+	// Since is the time of the last change of schedule, time zone or pause. No run is started for a scheduled time
+	// before Since. If unset, the creation time of the AdvancedCronJob is used.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *AdvancedCronJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain AdvancedCronJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -248,13 +250,13 @@ func (s *AdvancedCronJobSpec) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s AdvancedCronJobSpec) MarshalJSON() ([]byte, error) {
 	type plain AdvancedCronJobSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *AdvancedCronJobStatus) UnmarshalJSON(data []byte) error {
 	type plain AdvancedCronJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

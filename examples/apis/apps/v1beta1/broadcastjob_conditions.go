@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Condition returns the condition of a type, or nil. The pointer is into the status.
+// Condition returns the condition of a type, or nil. The pointer points into the status.
 func (s *BroadcastJobStatus) Condition(t JobConditionType) *JobCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
@@ -20,14 +20,14 @@ func (s *BroadcastJobStatus) Condition(t JobConditionType) *JobCondition {
 	return nil
 }
 
-// Holds reports whether the condition of a type is True.
+// Holds reports whether the condition of the type is True.
 func (s *BroadcastJobStatus) Holds(t JobConditionType) bool {
 	c := s.Condition(t)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// SetCondition replaces the condition of c's type, or adds c. SetCondition sets LastTransitionTime to now if the status
-// changes.
+// SetCondition replaces the condition of c's type, or adds c if there is none. SetCondition sets LastTransitionTime to
+// now if the status changes.
 func (s *BroadcastJobStatus) SetCondition(c JobCondition, now metav1.Time) {
 	c.LastTransitionTime = now
 	old := s.Condition(c.Type)
@@ -46,7 +46,8 @@ func (s *BroadcastJobStatus) DropCondition(t JobConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c JobCondition) bool { return c.Type == t })
 }
 
-// Finished reports whether the job has ended, well or not. Nothing touches a finished job any more.
+// Finished reports whether the job has ended, successfully or not. The controller no longer changes a finished job or
+// its Pods.
 func (s *BroadcastJobStatus) Finished() bool {
 	return s.Phase == PhaseCompleted || s.Phase == PhaseFailed || s.Holds(JobComplete) || s.Holds(JobFailed)
 }
@@ -59,8 +60,8 @@ func (s *BroadcastJobStatus) Began() time.Time {
 	return s.StartTime.Time
 }
 
-// Ended returns the end time of the job, or zero before the end. Without a recorded end, Ended returns the start time,
-// or else the Unix epoch: the job counts as ended long ago.
+// Ended returns the end time of the job, or zero before the end. If no end is recorded, the result is the start time,
+// or the Unix epoch if no start is recorded either; the job then counts as ended long ago.
 func (s *BroadcastJobStatus) Ended() time.Time {
 	if !s.Finished() {
 		return time.Time{}
@@ -79,8 +80,8 @@ func (s *BroadcastJobStatus) Ended() time.Time {
 	return time.Unix(0, 0)
 }
 
-// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
-// error.
+// SetFailure sets a condition if err is not nil, and removes the condition if err is nil. The reason and the message
+// come from the error.
 func (s *BroadcastJobStatus) SetFailure(t JobConditionType, err error, now metav1.Time) {
 	if err == nil {
 		s.DropCondition(t)

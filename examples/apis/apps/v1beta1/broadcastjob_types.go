@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// BroadcastJob runs a Pod to completion on every suitable Node.
+// BroadcastJob runs a Pod on every fitting Node until the Pod ends.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -40,49 +40,50 @@ type BroadcastJobList struct {
 
 // BroadcastJobSpec is the desired state of a BroadcastJob.
 type BroadcastJobSpec struct {
-	// Parallelism is how many Pods may run at once: an integer, or a percentage of the Nodes that should have a Pod,
-	// rounded up. Default 2147483647.
+	// Parallelism is how many Pods may run at the same time: an integer, or a percentage, rounded up, of the Nodes that
+	// should have a Pod. The default is 2147483647.
 	// +optional
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 	// Template describes the Pods. The restartPolicy is Never or OnFailure. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// CompletionPolicy says when the job is over. Default: when every Node is done.
+	// CompletionPolicy says when the job is over. By default, a job is over when the Pod of every Node has ended.
 	// +optional
 	CompletionPolicy CompletionPolicy `json:"completionPolicy,omitempty"`
-	// Paused keeps Pods from being created and deleted, and the job from ending. Default false.
+	// If Paused is true, no Pods are created or deleted, and the job does not end. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// FailurePolicy says how a failed Pod affects the job.
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// CompletionPolicyType says whether a job ends.
+// CompletionPolicyType says whether a job ever ends.
 type CompletionPolicyType string
 
 const (
-	// Always ends the job when a Pod has ended on every suitable Node.
+	// Always means that the job ends when a Pod has ended on every fitting Node.
 	Always CompletionPolicyType = "Always"
-	// Never lets the job go on: new Nodes get a Pod.
+	// Never means that the job does not end: new Nodes get a Pod.
 	Never CompletionPolicyType = "Never"
 )
 
 // CompletionPolicy says when a job is over, and when an ended job is deleted.
 type CompletionPolicy struct {
-	// Type is Always or Never. Default Always.
+	// Type is Always or Never. The default is Always.
 	// +optional
 	Type CompletionPolicyType `json:"type,omitempty"`
-	// ActiveDeadlineSeconds is how long after the start the job fails, in seconds. Only with type Always. Default:
-	// never.
+	// ActiveDeadlineSeconds is how long after its start the job fails, in seconds. The field may be set only with the
+	// type Always. By default there is no deadline.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long after the end the job is deleted, in seconds. Only with type Always. Default:
-	// never.
+	// TTLSecondsAfterFinished is how long after its end the job is deleted, in seconds. The field may be set only with
+	// the type Always. By default there is no deadline.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
@@ -91,60 +92,61 @@ type CompletionPolicy struct {
 type FailurePolicyType string
 
 const (
-	// FailurePolicyTypeFailFast fails the job, and deletes unfinished Pods.
+	// FailurePolicyTypeFailFast means that the job fails, and that unfinished Pods are deleted.
 	FailurePolicyTypeFailFast FailurePolicyType = "FailFast"
-	// FailurePolicyTypeContinue goes on with the remaining Nodes.
+	// FailurePolicyTypeContinue means that the job continues with the remaining Nodes.
 	FailurePolicyTypeContinue FailurePolicyType = "Continue"
-	// FailurePolicyTypePause pauses the job, until the spec is changed or the failed Pods are gone.
+	// FailurePolicyTypePause means that the job is paused until the spec is changed, or the failed Pods are deleted.
 	FailurePolicyTypePause FailurePolicyType = "Pause"
 )
 
-// FailurePolicy says when a Pod has failed, and how a failed Pod affects the job.
+// FailurePolicy says when a Pod counts as failed, and how a failed Pod affects the job.
 type FailurePolicy struct {
-	// Type is FailFast, Continue or Pause. Default FailFast.
+	// Type is FailFast, Continue or Pause. The default is FailFast.
 	// +optional
 	Type FailurePolicyType `json:"type,omitempty"`
-	// RestartLimit is how often the containers of a Pod with restartPolicy OnFailure may restart, all together, before
-	// the Pod counts as failed. Default 0.
+	// RestartLimit is how often the containers of a Pod with the restartPolicy OnFailure may restart, all containers
+	// counted together, before the Pod counts as failed. The default is 0.
 	// +optional
 	RestartLimit int32 `json:"restartLimit,omitempty"`
 }
 
-// BroadcastJobPhase is how far a job has come.
+// BroadcastJobPhase is the progress of a job.
 type BroadcastJobPhase string
 
 const (
-	// PhaseCompleted is the phase after a Pod has ended on every Node.
+	// PhaseCompleted means that a Pod has ended on every Node.
 	PhaseCompleted BroadcastJobPhase = "completed"
-	// PhaseRunning is the phase of a job under way.
+	// PhaseRunning means that the job is in progress.
 	PhaseRunning BroadcastJobPhase = "running"
-	// PhasePaused is the phase without new Pods: the spec says so, or Pods have failed with the failure policy Pause.
+	// PhasePaused means that no Pods are created, because the spec pauses the job, or because Pods have failed and the
+	// failure policy is Pause.
 	PhasePaused BroadcastJobPhase = "paused"
-	// PhaseFailed is the phase of a job that has ended early.
+	// PhaseFailed means that the job has ended before a Pod has ended on every Node.
 	PhaseFailed BroadcastJobPhase = "failed"
 )
 
 // BroadcastJobStatus is the state of a BroadcastJob as observed by the controller.
 type BroadcastJobStatus struct {
-	// Conditions say how the job ended, and why the job does not go on.
+	// Conditions say how the job has ended, or why the job does not continue.
 	// +optional
 	Conditions []JobCondition `json:"conditions,omitempty"`
-	// StartTime is when the controller saw the job first.
+	// StartTime is when the controller has first seen the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the job ended, well or not.
+	// CompletionTime is when the job has ended, successfully or not.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Active is how many Pods have not ended.
+	// Active is the number of Pods that have not ended.
 	// +optional
 	Active int32 `json:"active"`
-	// Succeeded is how many Pods have ended well.
+	// Succeeded is the number of Pods that have ended successfully.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
-	// Failed is how many Pods have failed.
+	// Failed is the number of Pods that have failed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Desired is how many Nodes should have a Pod.
+	// Desired is the number of Nodes that should have a Pod.
 	// +optional
 	Desired int32 `json:"desired"`
 	// Phase is running, paused, completed or failed.
@@ -156,13 +158,13 @@ type BroadcastJobStatus struct {
 type JobConditionType string
 
 const (
-	// JobComplete is True when the job has ended well.
+	// JobComplete is True if the job has ended successfully.
 	JobComplete JobConditionType = "Complete"
-	// JobFailed is True when the job has ended early.
+	// JobFailed is True if the job has failed.
 	JobFailed JobConditionType = "Failed"
-	// JobPaused is True while failed Pods pause the job.
+	// JobPaused is True while the job is paused because Pods have failed.
 	JobPaused JobConditionType = "Paused"
-	// JobInvalidSpec is True while the spec holds unusable values. Pods are left alone meanwhile.
+	// JobInvalidSpec is True while the spec contains invalid values. The Pods are not changed in this phase.
 	JobInvalidSpec JobConditionType = "InvalidSpec"
 	// JobFailedCreatePod is True while Pods cannot be created.
 	JobFailedCreatePod JobConditionType = "FailedCreatePod"
@@ -174,38 +176,38 @@ type JobCondition struct {
 	Type JobConditionType `json:"type"`
 	// Status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// LastProbeTime is when the condition was last looked at.
+	// LastProbeTime is when the condition was last checked.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitzero"`
 	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason is a CamelCase word.
+	// Reason is a CamelCase word that programs can read.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
+	// Message is a text for users.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ObservedGeneration is the generation of the job paused by condition Paused: at any other generation the job goes
-	// on.
+	// ObservedGeneration is the generation of the job that the condition Paused pauses: once the generation changes,
+	// the job continues.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *BroadcastJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain BroadcastJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s BroadcastJobSpec) MarshalJSON() ([]byte, error) {
 	type plain BroadcastJobSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *BroadcastJobStatus) UnmarshalJSON(data []byte) error {
 	type plain BroadcastJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// CloneSet keeps a number of interchangeable Pods running and rolls changes of the template out in place where
-// possible.
+// CloneSet keeps a number of interchangeable Pods running, and updates the Pods in place where possible when the
+// template changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -47,7 +47,7 @@ type CloneSetList struct {
 
 // CloneSetSpec is the desired state of a CloneSet.
 type CloneSetSpec struct {
-	// Replicas is the number of Pods, at least 0. Default 1.
+	// Replicas is the number of Pods, at least 0. The default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
@@ -57,8 +57,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every new Pod. A change affects Pods created from then on and makes no
-	// revision. Unknown fields are kept.
+	// VolumeClaimTemplates are the claims of every new Pod. A change affects only Pods that are created later, and
+	// makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -66,122 +66,128 @@ type CloneSetSpec struct {
 	// ScaleStrategy says how to create and delete Pods.
 	// +optional
 	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
-	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// UpdateStrategy says how Pods of an older revision are updated.
 	// +optional
 	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready before it counts as available, in seconds. The default is 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// Lifecycle holds Pods back at creation, in-place update and deletion.
+	// Lifecycle contains hooks with which users can make Pods wait at creation, in-place update and deletion.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck.
-	// Unset or 2147483647 turns the Progressing condition off.
+	// ProgressDeadlineSeconds is the number of seconds after which a rollout counts as stuck if the reason of the
+	// Progressing condition does not change. If unset or 2147483647, there is no Progressing condition.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
 // CloneSetScaleStrategy says how to create and delete Pods.
 type CloneSetScaleStrategy struct {
-	// PodsToDelete names Pods to delete first. The controller removes the name of a Pod once the Pod is gone.
+	// PodsToDelete names Pods that are deleted first. The controller removes a name once the Pod no longer exists.
 	// +optional
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
-	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited.
+	// MaxUnavailable is how many Pods may be unavailable while Pods are created: an integer, or a percentage of
+	// replicas rounded up. If unset, there is no limit.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// EnablePVCReuse lets new Pods take over the claims of lost Pods. Default false; v1alpha1 has the opposite field
-	// and so the opposite default.
+	// If EnablePVCReuse is true, new Pods use the claims of lost Pods. The default is false. v1alpha1 has the opposite
+	// field, and so the opposite default.
 	// +optional
 	// +kubebuilder:default=false
 	EnablePVCReuse bool `json:"enablePVCReuse,omitempty"`
-	// ExcludePreparingDelete leaves Pods waiting in PreparingDelete out of the count, so that their replacements come
-	// at once. Default false.
+	// If ExcludePreparingDelete is true, Pods in the state PreparingDelete are not counted, so that their replacements
+	// are created at once. The default is false.
 	// +optional
 	ExcludePreparingDelete bool `json:"excludePreparingDelete,omitempty"`
 }
 
-// CloneSetUpdateStrategyType is the kind of update.
+// CloneSetUpdateStrategyType says whether Pods are updated by the controller.
 type CloneSetUpdateStrategyType string
 
 const (
-	// RollingUpdate updates Pods step by step within budgets.
+	// RollingUpdate means that Pods are updated step by step, within the limits of the strategy.
 	RollingUpdate CloneSetUpdateStrategyType = "RollingUpdate"
-	// OnDelete updates no Pod; Pods deleted by somebody else come back at the update revision.
+	// OnDelete means that the controller updates no Pod; if somebody deletes a Pod, the new Pod is created at the
+	// update revision.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
 )
 
-// CloneSetUpdateStrategy says how to replace or change Pods of an older revision.
+// CloneSetUpdateStrategy says how Pods of an older revision are updated.
 type CloneSetUpdateStrategy struct {
-	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
+	// Type is RollingUpdate or OnDelete. The default is RollingUpdate.
 	// +optional
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate. Default {} with type RollingUpdate.
+	// RollingUpdate contains the settings of the type RollingUpdate. If the type is RollingUpdate, the default is {}.
 	// +optional
 	RollingUpdate *RollingUpdateCloneSet `json:"rollingUpdate,omitempty"`
 }
 
-// PodUpdatePolicy says how an outdated Pod is updated.
+// PodUpdatePolicy says how outdated Pods are updated.
 type PodUpdatePolicy string
 
-// CloneSetPodUpdatePolicy is the policy of a CloneSet.
+// CloneSetPodUpdatePolicy says how outdated Pods of a CloneSet are updated.
 type CloneSetPodUpdatePolicy = PodUpdatePolicy
 
 const (
-	// ReCreate deletes the Pod and creates a new one.
+	// ReCreate deletes the Pod and creates a new Pod.
 	ReCreate PodUpdatePolicy = "ReCreate"
-	// InPlaceIfPossible changes the Pod where the change allows it, and recreates the Pod otherwise.
+	// InPlaceIfPossible changes the Pod in place if possible, and recreates the Pod otherwise.
 	InPlaceIfPossible PodUpdatePolicy = "InPlaceIfPossible"
-	// InPlaceOnly changes the Pod and never recreates it.
+	// InPlaceOnly changes the Pod in place, and never recreates the Pod.
 	InPlaceOnly PodUpdatePolicy = "InPlaceOnly"
 )
 
-// RollingUpdateCloneSet holds the settings of a rolling update. Percentages may have decimals ("12.5%").
+// RollingUpdateCloneSet contains the settings of a rolling update. Percentages may have decimals ("12.5%").
 type RollingUpdateCloneSet struct {
-	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate.
+	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. The default is ReCreate.
 	// +optional
 	PodUpdatePolicy CloneSetPodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
-	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
-	// below replicas unless exactly "100%". Default 0.
+	// Partition is the number of Pods that stay at the current revision: an integer, or a percentage of replicas
+	// rounded up. Unless the percentage is exactly "100%", the number is below replicas. The default is 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
-	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
-	// rounded up when maxSurge is 0 and down otherwise. Default "20%".
+	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas. The
+	// percentage is rounded up if maxSurge is 0, otherwise down. The default is "20%".
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
-	// rounded up. InPlaceOnly allows only 0. Default 0.
+	// MaxSurge is how many Pods may exist in addition to replicas during an update: an integer, or a percentage of
+	// replicas rounded up. With InPlaceOnly, MaxSurge must be 0. The default is 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// Paused stops updates, not scaling. Default false.
+	// If Paused is true, no Pods are updated; scaling continues. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// PriorityStrategy orders the Pods to update.
+	// PriorityStrategy says which Pods are updated first.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout, and applies after PriorityStrategy.
+	// ScatterStrategy spreads the updates of Pods with certain labels over the whole rollout, and is applied after
+	// PriorityStrategy.
 	// +optional
 	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
-	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.
+	// InPlaceUpdateStrategy contains the settings for updates in place. The default is {} with the two in-place
+	// policies.
 	// +optional
 	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
-// CloneSetStatus is the state of a CloneSet as observed by the controller. Only active Pods count.
+// CloneSetStatus is the state of a CloneSet as observed by the controller. All numbers count only active Pods.
 type CloneSetStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of Pods.
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is the number of running and ready Pods, without Pods being updated in place.
+	// ReadyReplicas is the number of running and ready Pods that are not being updated in place.
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// AvailableReplicas is the number of Pods ready for minReadySeconds and in lifecycle state Normal or none.
+	// AvailableReplicas is the number of Pods that have been ready for minReadySeconds, and whose lifecycle state is
+	// Normal or unset.
 	AvailableReplicas int32 `json:"availableReplicas"`
 	// UpdatedReplicas is the number of Pods at the update revision.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
@@ -190,43 +196,42 @@ type CloneSetStatus struct {
 	// UpdatedAvailableReplicas is the number of available Pods at the update revision.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
-	// ExpectedUpdatedReplicas is how many Pods the partition lets go to the update revision.
+	// ExpectedUpdatedReplicas is the number of Pods that may be at the update revision according to the partition.
 	// +optional
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas,omitempty"`
 	// UpdateRevision is the name of the newest revision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
-	// replaced.
+	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Conditions say how scaling and the rollout go.
+	// Conditions describe the state of scaling and of the update.
 	// +optional
 	Conditions Conditions `json:"conditions,omitempty"`
-	// LabelSelector is the selector as a string, for autoscalers.
+	// LabelSelector is the selector in the form of a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields: no schema checks templates, or limits integers and
-// percentages to 32 bits, and a list of CloneSets must not fail for a single item. The invalid fields are in
-// Undecodable.
+// UnmarshalJSON decodes a spec even if fields are invalid. The schema does not check templates, and does not limit
+// integers and percentages to 32 bits, but a list of CloneSets must not fail because of a single object. The invalid
+// fields are listed in Undecodable.
 func (s *CloneSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain CloneSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s CloneSetSpec) MarshalJSON() ([]byte, error) {
 	type plain CloneSetSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields: the schema accepts times unknown to Go, such as a time with a
+// UnmarshalJSON leaves out invalid fields of a status: the schema accepts times that Go does not, such as a time with a
 // small t. The next write of the status corrects the fields.
 func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
 	type plain CloneSetStatus

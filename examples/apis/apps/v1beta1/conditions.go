@@ -15,17 +15,17 @@ type Condition struct {
 	Type string `json:"type"`
 	// Status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// LastUpdateTime is when the current reason began, for conditions with a deadline: a CloneSet's progress deadline
-	// counts from here.
+	// LastUpdateTime is when the present reason was first set, for conditions with a deadline: the progress deadline of
+	// a CloneSet is counted from this time.
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
 	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason is a CamelCase word.
+	// Reason is a CamelCase word that programs can read.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
+	// Message is a text for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -33,7 +33,7 @@ type Condition struct {
 // Conditions are the conditions of a workload, at most one of each type.
 type Conditions []Condition
 
-// Find returns the condition of a type, or nil. The pointer is into the conditions.
+// Find returns the condition of a type, or nil. The pointer points into the list.
 func (s Conditions) Find(t string) *Condition {
 	for i := range s {
 		if s[i].Type == t {
@@ -43,8 +43,8 @@ func (s Conditions) Find(t string) *Condition {
 	return nil
 }
 
-// Set replaces the condition of c's type, or adds c. Set sets LastTransitionTime to now if the status changes. A
-// LastUpdateTime of c counts only if status or reason change.
+// Set replaces the condition of c's type, or adds c if there is none. Set sets LastTransitionTime to now if the status
+// changes. LastUpdateTime of c is used only if the status or the reason changes.
 func (s *Conditions) Set(c Condition, now metav1.Time) {
 	c.LastTransitionTime = now
 	old := s.Find(c.Type)
@@ -66,8 +66,8 @@ func (s *Conditions) Drop(t string) {
 	*s = slices.DeleteFunc(*s, func(c Condition) bool { return c.Type == t })
 }
 
-// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
-// error.
+// SetFailure sets a condition if err is not nil, and removes the condition if err is nil. The reason and the message
+// come from the error.
 func (s *Conditions) SetFailure(t string, err error, now metav1.Time) {
 	if err == nil {
 		s.Drop(t)

@@ -36,7 +36,7 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ContainerRecreateRequestSpec is the request of the user, and cannot change.
+// ContainerRecreateRequestSpec is what the user requests, and is immutable.
 type ContainerRecreateRequestSpec struct {
 	// PodName is the name of a Pod in the same namespace.
 	PodName string `json:"podName"`
@@ -45,75 +45,81 @@ type ContainerRecreateRequestSpec struct {
 	// Strategy says how containers are recreated.
 	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
-	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. Unset is unlimited.
+	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. If unset, there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for ever.
+	// TTLSecondsAfterFinished is how long the request is kept after its completion, in seconds. If unset, the request
+	// is kept for ever.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such fields are unset.
+	// Undecodable lists the fields of the spec that could not be decoded. Such fields are unset.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// ContainerRecreateRequestContainer is a container to recreate. The author of a request sets the name alone; admission
-// copies the rest from the Pod.
+// ContainerRecreateRequestContainer is a container to be recreated. The author of a request sets only the name;
+// admission copies the other fields from the Pod.
 type ContainerRecreateRequestContainer struct {
-	// Name of a container of the Pod's spec. Init containers and ephemeral containers cannot be recreated.
+	// Name is the name of a container in the Pod's spec. Init containers and ephemeral containers cannot be recreated.
 	Name string `json:"name"`
-	// PreStop is the container's hook. Written by admission.
+	// PreStop is the container's preStop hook. The value is written by admission.
 	// +optional
 	PreStop *corev1.LifecycleHandler `json:"preStop,omitempty"`
-	// Ports are the ports of the container, for an HTTP hook with a named port. Written by admission.
+	// Ports are the ports of the container, which an HTTP hook with a named port needs. The value is written by
+	// admission.
 	// +optional
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
-	// StatusContext is the instance to be replaced. Written by admission.
+	// StatusContext identifies the instance of the container that is to be replaced. The value is written by admission.
 	// +optional
 	StatusContext *ContainerRecreateRequestContainerContext `json:"statusContext,omitempty"`
 }
 
-// ContainerRecreateRequestContainerContext tells one instance of a container from the next.
+// ContainerRecreateRequestContainerContext identifies an instance of a container.
 type ContainerRecreateRequestContainerContext struct {
-	// ContainerID is the ID of the instance, with the runtime as the scheme.
+	// ContainerID is the ID of the instance, with the name of the runtime as the scheme.
 	ContainerID string `json:"containerID"`
-	// RestartCount is the number of earlier instances.
+	// RestartCount is the number of instances before this instance.
 	RestartCount int32 `json:"restartCount"`
 }
 
-// ContainerRecreateRequestFailurePolicyType says how to go on after a container could not be recreated.
+// ContainerRecreateRequestFailurePolicyType says what is done after a container could not be recreated.
 type ContainerRecreateRequestFailurePolicyType string
 
 const (
-	// ContainerRecreateRequestFailurePolicyFail ends the request.
+	// ContainerRecreateRequestFailurePolicyFail means that the request ends.
 	ContainerRecreateRequestFailurePolicyFail ContainerRecreateRequestFailurePolicyType = "Fail"
-	// ContainerRecreateRequestFailurePolicyIgnore goes on with the next container.
+	// ContainerRecreateRequestFailurePolicyIgnore means that the request continues with the next container.
 	ContainerRecreateRequestFailurePolicyIgnore ContainerRecreateRequestFailurePolicyType = "Ignore"
 )
 
 // ContainerRecreateRequestStrategy says how containers are recreated.
 type ContainerRecreateRequestStrategy struct {
-	// FailurePolicy is Fail or Ignore. Default Fail.
+	// FailurePolicy is Fail or Ignore. The default is Fail.
 	// +optional
 	// +kubebuilder:validation:Enum=Fail;Ignore
 	FailurePolicy ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
-	// OrderedRecreate waits until a container is recreated before the next is stopped. Default false.
+	// If OrderedRecreate is true, a container is stopped only after the container before has been recreated. The
+	// default is false.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
-	// ForceRecreate also stops a container restarted since the creation of the request. Default false.
+	// If ForceRecreate is true, containers that were restarted after the creation of the request are also stopped. The
+	// default is false.
 	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
-	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. Default: the Pod's.
+	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. The default is the Pod's
+	// grace period.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset
-	// stands for no such time.
+	// UnreadyGracePeriodSeconds is how long the Pod is made not ready before a container is stopped, in seconds. If
+	// unset, the Pod is not made not ready.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
-	// MinStartedSeconds is how long a new container must run to count as recreated, in seconds. Default 0.
+	// MinStartedSeconds is how long a new container must run before it counts as recreated, in seconds. The default is
+	// 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
@@ -123,16 +129,17 @@ type ContainerRecreateRequestStrategy struct {
 type ContainerRecreateRequestPhase string
 
 const (
-	// ContainerRecreateRequestPending is the phase of a request or container that waits for its turn.
+	// ContainerRecreateRequestPending means that the request or container waits for its turn.
 	ContainerRecreateRequestPending ContainerRecreateRequestPhase = "Pending"
-	// ContainerRecreateRequestRecreating is the phase of a request or container under way.
+	// ContainerRecreateRequestRecreating means that the request is in progress, or that the container is being
+	// recreated.
 	ContainerRecreateRequestRecreating ContainerRecreateRequestPhase = "Recreating"
-	// ContainerRecreateRequestSucceeded is the phase of a recreated container.
+	// ContainerRecreateRequestSucceeded means that the container was recreated.
 	ContainerRecreateRequestSucceeded ContainerRecreateRequestPhase = "Succeeded"
-	// ContainerRecreateRequestFailed is the phase of a container that could not be stopped.
+	// ContainerRecreateRequestFailed means that the container could not be stopped.
 	ContainerRecreateRequestFailed ContainerRecreateRequestPhase = "Failed"
-	// ContainerRecreateRequestCompleted is the phase of a request with nothing more to do, whether or not the
-	// containers were recreated.
+	// ContainerRecreateRequestCompleted means that nothing more is done for the request, whether or not its containers
+	// were recreated.
 	ContainerRecreateRequestCompleted ContainerRecreateRequestPhase = "Completed"
 )
 
@@ -147,14 +154,14 @@ type ContainerRecreateRequestStatus struct {
 	// Message says why a request was completed before all of its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ContainerRecreateStates has the progress of each container.
+	// ContainerRecreateStates contains the progress of each container.
 	// +optional
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// ContainerStatusSnapshot holds the running containers started since the creation of the request.
+	// ContainerStatusSnapshot lists the running containers that were started after the creation of the request.
 	// +optional
 	ContainerStatusSnapshot []ContainerRecreateRequestContainerStatus `json:"containerStatusSnapshot,omitempty"`
-	// Conditions say what has happened. PreRecreateGrace is True once the Pod was made not ready, which was at the
-	// transition time. Waiting is True while another request for the Pod goes first.
+	// Conditions say what has happened. PreRecreateGrace is True once the Pod was made not ready; the transition time
+	// says when. Waiting is True while another request for the Pod must be completed first.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -163,7 +170,7 @@ type ContainerRecreateRequestStatus struct {
 
 // ContainerRecreateRequestContainerRecreateState is the progress of a container.
 type ContainerRecreateRequestContainerRecreateState struct {
-	// Name of the container.
+	// Name is the name of the container.
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
@@ -176,33 +183,33 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	IsKilled bool `json:"isKilled,omitempty"`
 }
 
-// ContainerRecreateRequestContainerStatus is a container that runs.
+// ContainerRecreateRequestContainerStatus is the status of a running container.
 type ContainerRecreateRequestContainerStatus struct {
-	// Name of the container.
+	// Name is the name of the container.
 	Name string `json:"name"`
-	// Ready is as in the Pod's status.
+	// Ready is copied from the Pod's status.
 	Ready bool `json:"ready"`
-	// RestartCount is as in the Pod's status.
+	// RestartCount is copied from the Pod's status.
 	RestartCount int32 `json:"restartCount"`
-	// ContainerID is as in the Pod's status.
+	// ContainerID is copied from the Pod's status.
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *ContainerRecreateRequestSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain ContainerRecreateRequestSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s ContainerRecreateRequestSpec) MarshalJSON() ([]byte, error) {
 	type plain ContainerRecreateRequestSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *ContainerRecreateRequestStatus) UnmarshalJSON(data []byte) error {
 	type plain ContainerRecreateRequestStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// DaemonSet keeps a Pod on every suitable Node and rolls changes of the template out, in place where possible.
+// DaemonSet keeps a Pod on every fitting Node, and updates the Pods in place where possible when the template changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -46,146 +46,151 @@ type DaemonSetSpec struct {
 	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
 	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template describes the Pods. Only a change of the template makes a new revision. The template gets no defaults.
-	// Unknown fields are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. No defaults are set in the
+	// template. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// ScaleStrategy says where Pods are created.
+	// ScaleStrategy says on which Nodes Pods are created.
 	// +optional
 	ScaleStrategy *DaemonSetScaleStrategy `json:"scaleStrategy,omitempty"`
-	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// UpdateStrategy says how Pods of an older revision are updated.
 	// +optional
 	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready before it counts as available, in seconds. The default is 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// BurstReplicas limits how many Pods are created, deleted or updated in place in a pass: an integer, or a
-	// percentage of the Nodes that should have a Pod, rounded down. Default 250.
+	// BurstReplicas is how many Pods may be created, deleted or updated in place at once: an integer, or a percentage,
+	// rounded down, of the Nodes that should have a Pod. The default is 250.
 	// +optional
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// Lifecycle holds Pods back at deletion. The only hook is preDelete.
+	// Lifecycle contains a hook with which users can make a Pod wait before its deletion. The only hook is preDelete.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// DaemonSetScaleStrategy says where Pods are created.
+// DaemonSetScaleStrategy says on which Nodes Pods are created.
 type DaemonSetScaleStrategy struct {
-	// PartitionedScaling keeps as many Nodes without a Pod as the partition keeps from the newest revision, instead of
-	// creating Pods everywhere at once: Nodes get Pods in the order of Node names as the partition is lowered. The
-	// field has an effect with type RollingUpdate and a partition above 0. Default false.
+	// If PartitionedScaling is true, Pods are not created on all Nodes at once: as many Nodes stay without a Pod as the
+	// partition excludes from updates. When the partition is lowered, further Nodes get Pods, in the order of Node
+	// names. The field has an effect only with the type RollingUpdate and a partition above 0. The default is false.
 	// +optional
 	PartitionedScaling bool `json:"partitionedScaling,omitempty"`
 }
 
-// DaemonSetUpdateStrategyType is the kind of update.
+// DaemonSetUpdateStrategyType says whether Pods are updated by the controller.
 type DaemonSetUpdateStrategyType string
 
 const (
-	// RollingUpdateDaemonSetStrategyType updates Pods step by step within a budget.
+	// RollingUpdateDaemonSetStrategyType means that Pods are updated step by step, within the limits of the strategy.
 	RollingUpdateDaemonSetStrategyType DaemonSetUpdateStrategyType = "RollingUpdate"
-	// OnDeleteDaemonSetStrategyType updates no Pod; Pods deleted by somebody else come back at the newest revision.
+	// OnDeleteDaemonSetStrategyType means that the controller updates no Pod; if somebody deletes a Pod, the new Pod is
+	// created at the newest revision.
 	OnDeleteDaemonSetStrategyType DaemonSetUpdateStrategyType = "OnDelete"
 )
 
-// DaemonSetUpdateStrategy says how to replace or change Pods of an older revision.
+// DaemonSetUpdateStrategy says how Pods of an older revision are updated.
 type DaemonSetUpdateStrategy struct {
-	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
+	// Type is RollingUpdate or OnDelete. The default is RollingUpdate.
 	// +optional
 	Type DaemonSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate. Default {} with type RollingUpdate.
+	// RollingUpdate contains the settings of the type RollingUpdate. If the type is RollingUpdate, the default is {}.
 	// +optional
 	RollingUpdate *RollingUpdateDaemonSet `json:"rollingUpdate,omitempty"`
 }
 
-// RollingUpdateType says how an outdated Pod of a DaemonSet is updated.
+// RollingUpdateType says how outdated Pods of a DaemonSet are updated.
 type RollingUpdateType string
 
 const (
-	// StandardRollingUpdateType deletes the Pod and creates a new one, or with maxSurge creates the new one first.
+	// StandardRollingUpdateType deletes the old Pod and creates a new Pod; with maxSurge, the new Pod is created first.
 	StandardRollingUpdateType RollingUpdateType = "Standard"
-	// InPlaceIfPossibleRollingUpdateType changes the Pod where the change allows it, and replaces the Pod otherwise.
+	// InPlaceIfPossibleRollingUpdateType changes the Pod in place if possible, and replaces the Pod otherwise.
 	InPlaceIfPossibleRollingUpdateType RollingUpdateType = "InPlaceIfPossible"
 )
 
-// RollingUpdateDaemonSet holds the settings of a rolling update. Percentages are of the Nodes that should have a Pod.
+// RollingUpdateDaemonSet contains the settings of a rolling update. Percentages are percentages of the Nodes that
+// should have a Pod.
 type RollingUpdateDaemonSet struct {
-	// RollingUpdateType is Standard or InPlaceIfPossible. Default Standard.
+	// RollingUpdateType is Standard or InPlaceIfPossible. The default is Standard.
 	// +optional
 	RollingUpdateType RollingUpdateType `json:"rollingUpdateType,omitempty"`
-	// MaxUnavailable is how many Nodes may be without an available Pod during an update: an integer, or a percentage
-	// rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Default 1 when maxSurge is not set either,
-	// otherwise 0.
+	// MaxUnavailable is how many Nodes may lack an available Pod during an update: an integer, or a percentage rounded
+	// up. One of maxUnavailable and maxSurge must be 0, and one must be above 0. If maxSurge is not set either, the
+	// default is 1, otherwise 0.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many Nodes may have a new Pod beside the old one during an update: an integer, or a percentage
-	// rounded up. InPlaceIfPossible allows only 0. Default 0.
+	// MaxSurge is how many Nodes may have a new Pod beside the old Pod during an update: an integer, or a percentage
+	// rounded up. With InPlaceIfPossible, MaxSurge must be 0. The default is 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// Selector selects Nodes: Pods on unselected Nodes are not updated. Unset selects all Nodes.
+	// Selector selects the Nodes whose Pods are updated. Pods on other Nodes are not updated. If unset, all Nodes are
+	// selected.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Partition is the number of Nodes whose Pods stay at their revision: an integer, or a percentage rounded down.
-	// Default 0.
+	// Partition is the number of Nodes whose Pods stay at their revision: an integer, or a percentage rounded down. The
+	// default is 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
-	// Paused stops updates, not the creation of Pods. Default false.
+	// If Paused is true, no Pods are updated; Pods are still created. The default is false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
 }
 
-// DaemonSetStatus is the state of a DaemonSet as observed by the controller. Numbers count Nodes.
+// DaemonSetStatus is the state of a DaemonSet as observed by the controller. All numbers are numbers of Nodes.
 type DaemonSetStatus struct {
-	// CurrentNumberScheduled is how many Nodes should have a Pod and run one.
+	// CurrentNumberScheduled is the number of Nodes that should have a Pod and have a Pod.
 	CurrentNumberScheduled int32 `json:"currentNumberScheduled"`
-	// NumberMisscheduled is how many Nodes should have no Pod but run one.
+	// NumberMisscheduled is the number of Nodes that should have no Pod but have a Pod.
 	NumberMisscheduled int32 `json:"numberMisscheduled"`
-	// DesiredNumberScheduled is how many Nodes should have a Pod.
+	// DesiredNumberScheduled is the number of Nodes that should have a Pod.
 	DesiredNumberScheduled int32 `json:"desiredNumberScheduled"`
-	// NumberReady is how many Nodes should have a Pod and have a ready one.
+	// NumberReady is the number of Nodes that should have a Pod and have a ready Pod.
 	NumberReady int32 `json:"numberReady"`
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// UpdatedNumberScheduled is how many Nodes should have a Pod and have one at the newest revision.
+	// UpdatedNumberScheduled is the number of Nodes that should have a Pod and have a Pod at the newest revision.
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`
-	// NumberAvailable is how many Nodes should have a Pod and have one that has been ready for minReadySeconds.
+	// NumberAvailable is the number of Nodes that should have a Pod and have a Pod that has been ready for
+	// minReadySeconds.
 	// +optional
 	NumberAvailable int32 `json:"numberAvailable,omitempty"`
-	// NumberUnavailable is how many Nodes should have a Pod but have no available one.
+	// NumberUnavailable is the number of Nodes that should have a Pod but have no available Pod.
 	// +optional
 	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions report problems.
 	// +optional
 	Conditions Conditions `json:"conditions,omitempty"`
-	// UpdateRevision is the hash of the newest revision, as in a label of the Pods.
+	// UpdateRevision is the hash of the newest revision, as in the label of the Pods.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *DaemonSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain DaemonSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s DaemonSetSpec) MarshalJSON() ([]byte, error) {
 	type plain DaemonSetSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *DaemonSetStatus) UnmarshalJSON(data []byte) error {
 	type plain DaemonSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -1,7 +1,7 @@
 // Package v1beta1 answers "what does a workload look like, as stored?"
 //
-// v1beta1 is the version in storage, the hub of all conversions and the only version read and written by controllers.
-// JSON names are OpenKruise 1.9's. Functions for defaults and validation are in packages such as cloneset and
+// v1beta1 is the stored version, the hub of all conversions, and the only version that controllers read and write. JSON
+// names are those of OpenKruise 1.9. Functions for defaults and validation are in packages such as cloneset and
 // statefulset.
 //
 // +kubebuilder:object:generate=true
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is apps.kruise.io/v1beta1. Treat GroupVersion as a constant.
+// GroupVersion is apps.kruise.io/v1beta1. Do not modify GroupVersion.
 var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta1"}
 
 // AddToScheme registers the types of v1beta1.

@@ -37,102 +37,104 @@ type ResourceDistributionList struct {
 
 // ResourceDistributionSpec is the desired state of a ResourceDistribution.
 type ResourceDistributionSpec struct {
-	// Resource is a whole ConfigMap or Secret of the core group. The apiVersion, kind and name cannot change, and the
-	// namespace has no meaning.
+	// Resource is a whole ConfigMap or Secret of the core group. The apiVersion, kind and name are immutable, and a
+	// namespace has no effect.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Resource runtime.RawExtension `json:"resource"`
-	// Targets choose the namespaces of the copies.
+	// Targets selects the namespaces that get a copy.
 	Targets ResourceDistributionTargets `json:"targets"`
 
-	// Undecodable lists the undecodable fields of the spec. Such fields are unset.
+	// Undecodable lists the fields of the spec that could not be decoded. Such fields are unset.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// ResourceDistributionTargets choose namespaces: all, or the listed and the selected namespaces, but never excluded
-// namespaces, kube-system or kube-public.
+// ResourceDistributionTargets selects namespaces: all namespaces, or those that are listed or selected by label.
+// Excluded namespaces, kube-system and kube-public are never selected.
 type ResourceDistributionTargets struct {
-	// AllNamespaces chooses all namespaces. Default false.
+	// AllNamespaces selects all namespaces. The default is false.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// ExcludedNamespaces get no copy, even if another field chooses them.
+	// ExcludedNamespaces lists namespaces that get no copy, even if another field selects them.
 	// +optional
 	ExcludedNamespaces ResourceDistributionTargetNamespaces `json:"excludedNamespaces,omitempty"`
-	// IncludedNamespaces are chosen by name, whether or not they exist.
+	// IncludedNamespaces lists namespaces by name, whether they exist or not.
 	// +optional
 	IncludedNamespaces ResourceDistributionTargetNamespaces `json:"includedNamespaces,omitempty"`
-	// NamespaceSelector chooses namespaces by label. An empty selector chooses none.
+	// NamespaceSelector selects namespaces by label. An empty selector selects no namespaces.
 	// +optional
 	NamespaceSelector metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
 // ResourceDistributionTargetNamespaces is a list of namespaces.
 type ResourceDistributionTargetNamespaces struct {
-	// List holds the namespaces.
+	// List contains the namespaces.
 	// +optional
 	List []ResourceDistributionNamespace `json:"list,omitempty"`
 }
 
 // ResourceDistributionNamespace names a namespace.
 type ResourceDistributionNamespace struct {
-	// Name of the namespace.
+	// Name is the name of the namespace.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
 // ResourceDistributionStatus is the report of the controller.
 type ResourceDistributionStatus struct {
-	// Desired is how many namespaces should have a copy, including namespaces that do not exist.
+	// Desired is the number of namespaces that should have a copy, including namespaces that do not exist.
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
-	// Succeeded is how many namespaces have the copy as the spec wants it.
+	// Succeeded is the number of namespaces whose copy matches the spec.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// Failed is how many namespaces should have the copy as the spec wants it, but do not.
+	// Failed is the number of namespaces that should have a copy that matches the spec, but have none.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions has an entry for each condition type, in the order of the types.
+	// Conditions contains each condition type, in a fixed order.
 	// +optional
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }
 
-// ResourceDistributionConditionType names a condition: a way for copies to fail.
+// ResourceDistributionConditionType is the type of a condition: a kind of failure of copies.
 type ResourceDistributionConditionType string
 
 const (
-	// ResourceDistributionGetResourceFailed reports failures to read copies.
+	// ResourceDistributionGetResourceFailed reports copies that could not be read.
 	ResourceDistributionGetResourceFailed ResourceDistributionConditionType = "GetResourceFailed"
-	// ResourceDistributionCreateResourceFailed reports failures to create copies.
+	// ResourceDistributionCreateResourceFailed reports copies that could not be created.
 	ResourceDistributionCreateResourceFailed ResourceDistributionConditionType = "CreateResourceFailed"
-	// ResourceDistributionUpdateResourceFailed reports failures to update copies.
+	// ResourceDistributionUpdateResourceFailed reports copies that could not be updated.
 	ResourceDistributionUpdateResourceFailed ResourceDistributionConditionType = "UpdateResourceFailed"
-	// ResourceDistributionDeleteResourceFailed reports failures to delete copies from namespaces no longer chosen.
+	// ResourceDistributionDeleteResourceFailed reports copies that could not be deleted from namespaces that are no
+	// longer selected.
 	ResourceDistributionDeleteResourceFailed ResourceDistributionConditionType = "DeleteResourceFailed"
-	// ResourceDistributionConflictOccurred reports namespaces where something else has the copy's name.
+	// ResourceDistributionConflictOccurred reports namespaces in which an object that is not a copy has the copy's
+	// name.
 	ResourceDistributionConflictOccurred ResourceDistributionConditionType = "ConflictOccurred"
-	// ResourceDistributionNamespaceNotExists reports listed namespaces that do not exist, or are terminating.
+	// ResourceDistributionNamespaceNotExists reports listed namespaces that do not exist, or are being deleted.
 	ResourceDistributionNamespaceNotExists ResourceDistributionConditionType = "NamespaceNotExists"
 )
 
 // ResourceDistributionSucceeded is the reason of conditions with status False.
 const ResourceDistributionSucceeded = "Succeeded"
 
-// ResourceDistributionCondition reports on a way for copies to fail.
+// ResourceDistributionCondition reports failures of one kind.
 type ResourceDistributionCondition struct {
-	// Type is the way of failing.
+	// Type is the kind of failure.
 	Type ResourceDistributionConditionType `json:"type"`
-	// Status is True when copies fail in that way, else False.
+	// Status is True if there are failures of this kind, otherwise False.
 	Status ResourceDistributionConditionStatus `json:"status"`
 	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason says in words what has failed, or Succeeded if nothing has.
+	// Reason describes the failure; if there is none, Reason is Succeeded.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// FailedNamespaces lists the namespaces that the condition is about, by name.
+	// FailedNamespaces lists the namespaces in which there are failures of this kind.
 	// +optional
 	FailedNamespaces []string `json:"failedNamespaces,omitempty"`
 }
@@ -141,26 +143,26 @@ type ResourceDistributionCondition struct {
 type ResourceDistributionConditionStatus string
 
 const (
-	// ResourceDistributionConditionTrue reports failures.
+	// ResourceDistributionConditionTrue means that there are failures.
 	ResourceDistributionConditionTrue ResourceDistributionConditionStatus = "True"
-	// ResourceDistributionConditionFalse reports no failures.
+	// ResourceDistributionConditionFalse means that there are no failures.
 	ResourceDistributionConditionFalse ResourceDistributionConditionStatus = "False"
 )
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *ResourceDistributionSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain ResourceDistributionSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s ResourceDistributionSpec) MarshalJSON() ([]byte, error) {
 	type plain ResourceDistributionSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *ResourceDistributionStatus) UnmarshalJSON(data []byte) error {
 	type plain ResourceDistributionStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

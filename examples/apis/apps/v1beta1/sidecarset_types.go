@@ -38,23 +38,24 @@ type SidecarSetList struct {
 
 // SidecarSetSpec is the desired state of a SidecarSet.
 type SidecarSetSpec struct {
-	// Selector selects Pods, and must not be empty.
+	// Selector selects Pods by label, and must not be empty.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// NamespaceSelector selects namespaces by their labels. Unset selects all.
+	// NamespaceSelector selects namespaces by their labels. If unset, all namespaces are selected.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// InitContainers are injected. Init containers with restartPolicy Always are sidecars, and are upgraded too.
+	// InitContainers are the init containers to inject. Init containers with the restartPolicy Always are native
+	// sidecars, and are upgraded as well.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	InitContainers []pub.SidecarContainer `json:"initContainers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Containers are injected.
+	// Containers are the containers to inject.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	Containers []pub.SidecarContainer `json:"containers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Volumes are for the sidecars to mount.
+	// Volumes are the volumes that the sidecars mount.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -72,32 +73,33 @@ type SidecarSetSpec struct {
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// RevisionHistoryLimit is how many revisions are kept, at least 1. Default 10.
+	// RevisionHistoryLimit is the number of revisions to keep, at least 1. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// PatchPodMetadata adds annotations to Pods.
 	// +optional
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
-	// CustomVersion is a name for this version of the sidecars. The version's ControllerRevision has the name as a
+	// CustomVersion is a name for this version of the sidecars. The ControllerRevision of the version has the name as a
 	// label.
 	// +optional
 	CustomVersion string `json:"customVersion,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
 // SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus = pub.SidecarSetStatus
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *SidecarSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain SidecarSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s SidecarSetSpec) MarshalJSON() ([]byte, error) {
 	type plain SidecarSetSpec
 	return decode.Marshal(plain(s), s.Undecodable)

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// StatefulSet keeps numbered Pods running, each with its own name and claims, and rolls changes of the template out in
-// place where possible.
+// StatefulSet keeps numbered Pods running, each with its own name and claims, and updates the Pods in place where
+// possible when the template changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -45,7 +45,7 @@ type StatefulSetList struct {
 
 // StatefulSetSpec is the desired state of a StatefulSet.
 type StatefulSetSpec struct {
-	// Replicas is the number of Pods, at least 0. Default 1.
+	// Replicas is the number of Pods, at least 0. The default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
@@ -55,8 +55,9 @@ type StatefulSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every Pod, named TEMPLATE-STATEFULSET-ORDINAL. VolumeClaimUpdateStrategy
-	// says how a change affects existing claims; a change makes no revision. Unknown fields are kept.
+	// VolumeClaimTemplates are the claims of every Pod, with names of the form TEMPLATE-STATEFULSET-ORDINAL.
+	// VolumeClaimUpdateStrategy says how a change affects existing claims. A change makes no new revision. Unknown
+	// fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -64,126 +65,133 @@ type StatefulSetSpec struct {
 	// VolumeClaimUpdateStrategy says how a change of VolumeClaimTemplates affects existing claims.
 	// +optional
 	VolumeClaimUpdateStrategy VolumeClaimUpdateStrategy `json:"volumeClaimUpdateStrategy,omitzero"`
-	// ServiceName names the Service that gives Pods their DNS names, and is the subdomain of Pods. The name cannot
-	// change.
+	// ServiceName is the name of the Service that gives Pods their DNS names. Pods have this name as their subdomain.
+	// The field is immutable.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
-	// PodManagementPolicy is OrderedReady (one Pod after another) or Parallel, and cannot change. Default OrderedReady.
+	// PodManagementPolicy is OrderedReady (Pods are created one after the other) or Parallel, and is immutable. The
+	// default is OrderedReady.
 	// +optional
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
-	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// UpdateStrategy says how Pods of an older revision are updated.
 	// +optional
 	UpdateStrategy StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// ReserveOrdinals are numbers that no Pod gets: single numbers and ranges such as "3-7", both ends included.
-	// Reserving the number of a Pod deletes the Pod, and another Pod takes the next free number.
+	// ReserveOrdinals are ordinals that no Pod gets: single numbers, and ranges such as "3-7", which include both ends.
+	// If the ordinal of a Pod is reserved, the Pod is deleted, and a Pod with the next free ordinal is created.
 	// +optional
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
-	// Lifecycle holds Pods back at creation, in-place update and deletion.
+	// Lifecycle contains hooks with which users can make Pods wait at creation, in-place update and deletion.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-	// ScaleStrategy says how to create and delete Pods, with podManagementPolicy Parallel.
+	// ScaleStrategy contains the limits for creating and deleting Pods, and is used with the podManagementPolicy
+	// Parallel.
 	// +optional
 	ScaleStrategy *StatefulSetScaleStrategy `json:"scaleStrategy,omitempty"`
-	// PersistentVolumeClaimRetentionPolicy says what becomes of claims without a Pod: Retain or Delete, once for a
-	// deleted StatefulSet and once for a StatefulSet that is scaled in. Default Retain for both.
+	// PersistentVolumeClaimRetentionPolicy says what is done with claims whose Pod is no longer wanted: Retain or
+	// Delete, separately for a StatefulSet that is deleted and for a StatefulSet that is scaled in. The default of both
+	// is Retain.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
-	// Ordinals says where the numbers of Pods begin. The field has an effect only with feature gate
-	// StatefulSetStartOrdinal.
+	// Ordinals says with which ordinal the Pods begin. The field has an effect only if the feature gate
+	// StatefulSetStartOrdinal is on.
 	// +optional
 	Ordinals *appsv1.StatefulSetOrdinals `json:"ordinals,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// VolumeClaimUpdateStrategyType is the effect of a change of claim templates on existing claims.
+// VolumeClaimUpdateStrategyType says how a change of claim templates affects existing claims.
 type VolumeClaimUpdateStrategyType string
 
 const (
-	// ClaimsOnDelete leaves existing claims as they are; claims created later follow the templates.
+	// ClaimsOnDelete means that existing claims are not changed; claims that are created later follow the templates.
 	ClaimsOnDelete VolumeClaimUpdateStrategyType = "OnDelete"
-	// ClaimsOnPodRollingUpdate makes claims larger as their Pods are updated. The type has an effect only with feature
-	// gate StatefulSetAutoResizePVCGate.
+	// ClaimsOnPodRollingUpdate means that claims are enlarged when their Pods are updated. The type has an effect only
+	// if the feature gate StatefulSetAutoResizePVCGate is on.
 	ClaimsOnPodRollingUpdate VolumeClaimUpdateStrategyType = "OnPodRollingUpdate"
 )
 
 // VolumeClaimUpdateStrategy says how a change of claim templates affects existing claims.
 type VolumeClaimUpdateStrategy struct {
-	// Type is OnDelete or OnPodRollingUpdate. Default OnDelete.
+	// Type is OnDelete or OnPodRollingUpdate. The default is OnDelete.
 	// +optional
 	Type VolumeClaimUpdateStrategyType `json:"type,omitempty"`
 }
 
-// StatefulSetScaleStrategy says how to create and delete Pods.
+// StatefulSetScaleStrategy contains the limits for creating and deleting Pods.
 type StatefulSetScaleStrategy struct {
-	// MaxUnavailable limits how many Pods scaling may make or leave unavailable: an integer, or a percentage of
-	// replicas rounded down, and at least 1. Unset is unlimited.
+	// MaxUnavailable is how many Pods may be unavailable while the StatefulSet is scaled: an integer, or a percentage
+	// of replicas rounded down, but at least 1. If unset, there is no limit.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// StatefulSetUpdateStrategy says how to replace or change Pods of an older revision.
+// StatefulSetUpdateStrategy says how Pods of an older revision are updated.
 type StatefulSetUpdateStrategy struct {
-	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
+	// Type is RollingUpdate or OnDelete. The default is RollingUpdate.
 	// +optional
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate. Default {} with type RollingUpdate; other types must not
-	// have it.
+	// RollingUpdate contains the settings of the type RollingUpdate. If the type is RollingUpdate, the default is {};
+	// with other types the field must be unset.
 	// +optional
 	RollingUpdate *RollingUpdateStatefulSet `json:"rollingUpdate,omitempty"`
 }
 
-// RollingUpdateStatefulSet holds the settings of a rolling update.
+// RollingUpdateStatefulSet contains the settings of a rolling update.
 type RollingUpdateStatefulSet struct {
-	// Partition is how many Pods stay at the current revision: the Pods with the lowest numbers, unless UnorderedUpdate
-	// sets an order. Default 0.
+	// Partition is the number of Pods that stay at the current revision: the Pods with the lowest ordinals, unless
+	// UnorderedUpdate sets another order. The default is 0.
 	// +optional
 	Partition *int32 `json:"partition,omitempty"`
 	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
-	// rounded down, and at least 1. podManagementPolicy OrderedReady allows only 1. Default 1.
+	// rounded down, but at least 1. With the podManagementPolicy OrderedReady, MaxUnavailable must be 1. The default is
+	// 1.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate. The in-place policies need the
-	// readiness gate InPlaceUpdateReady in the template.
+	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. The default is ReCreate. The in-place policies
+	// require the readiness gate InPlaceUpdateReady in the template.
 	// +optional
 	PodUpdatePolicy PodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
-	// Paused stops updates, not scaling. Default false.
+	// If Paused is true, no Pods are updated; scaling continues. The default is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// UnorderedUpdate updates Pods in another order than from the highest number down, and needs podManagementPolicy
-	// Parallel.
+	// UnorderedUpdate says in which order Pods are updated. If unset, Pods are updated from the highest ordinal down.
+	// The field requires the podManagementPolicy Parallel.
 	// +optional
 	UnorderedUpdate *UnorderedUpdate `json:"unorderedUpdate,omitempty"`
-	// InPlaceUpdateStrategy says how to update in place. Annotations of the StatefulSet say how images are pulled
-	// ahead.
+	// InPlaceUpdateStrategy contains the settings for updates in place. Annotations of the StatefulSet say how images
+	// are pulled before an update.
 	// +optional
 	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds, at most 300. Default 0.
+	// MinReadySeconds is how long a Pod must be ready before it counts as available, in seconds, at most 300. The
+	// default is 0.
 	// +optional
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
 
-// UnorderedUpdate orders the Pods to update.
+// UnorderedUpdate says in which order Pods are updated.
 type UnorderedUpdate struct {
-	// PriorityStrategy says which Pods come first. Among equals, the highest number comes first.
+	// PriorityStrategy says which Pods are updated first. Among Pods of the same priority, the Pod with the highest
+	// ordinal is first.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
 }
 
 // StatefulSetStatus is the state of a StatefulSet as observed by the controller.
 type StatefulSetStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of Pods.
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of running and ready Pods.
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// AvailableReplicas is the number of Pods ready for minReadySeconds.
+	// AvailableReplicas is the number of Pods that have been ready for minReadySeconds.
 	AvailableReplicas int32 `json:"availableReplicas"`
 	// CurrentReplicas is the number of Pods at the current revision.
 	CurrentReplicas int32 `json:"currentReplicas"`
@@ -195,51 +203,50 @@ type StatefulSetStatus struct {
 	// UpdatedAvailableReplicas is the number of available Pods at the update revision.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
-	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
-	// replaced.
+	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// UpdateRevision is the name of the newest revision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Conditions say how scaling and the rollout go.
+	// Conditions describe the state of scaling and of the update.
 	// +optional
 	Conditions Conditions `json:"conditions,omitempty"`
-	// LabelSelector is the selector as a string, for autoscalers.
+	// LabelSelector is the selector in the form of a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// VolumeClaims says how far the claims of Pods follow each claim template.
+	// VolumeClaims says for each claim template how many claims of Pods match the template.
 	// +optional
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
 }
 
-// VolumeClaimStatus says how far the claims of Pods follow a claim template.
+// VolumeClaimStatus says how many claims of Pods match a claim template.
 type VolumeClaimStatus struct {
-	// VolumeClaimName is the name of the template.
+	// VolumeClaimName is the name of the claim template.
 	VolumeClaimName string `json:"volumeClaimName"`
-	// CompatibleReplicas is the number of Pods with a claim that requests as much as the template, or more.
+	// CompatibleReplicas is the number of Pods with a claim that requests at least as much storage as the template.
 	CompatibleReplicas int32 `json:"compatibleReplicas"`
-	// CompatibleReadyReplicas is how many of the CompatibleReplicas have got the requested storage.
+	// CompatibleReadyReplicas is how many of the CompatibleReplicas have received the requested storage.
 	CompatibleReadyReplicas int32 `json:"compatibleReadyReplicas"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *StatefulSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain StatefulSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s StatefulSetSpec) MarshalJSON() ([]byte, error) {
 	type plain StatefulSetSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *StatefulSetStatus) UnmarshalJSON(data []byte) error {
 	type plain StatefulSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

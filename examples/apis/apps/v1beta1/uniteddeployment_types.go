@@ -42,30 +42,32 @@ type UnitedDeploymentList struct {
 
 // UnitedDeploymentSpec is the desired state of a UnitedDeployment.
 type UnitedDeploymentSpec struct {
-	// Replicas is the number of Pods in all subsets together, at least 0. Default 1.
+	// Replicas is the number of Pods in all subsets together, at least 0. The default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects workloads and Pods. The selector must not be empty, must match the labels of the template, and
-	// cannot change.
+	// Selector selects the workloads and the Pods. The selector must not be empty, must match the labels of the
+	// template, and cannot change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template describes the workload of a subset. Only a change of the template makes a new revision.
+	// Template describes the workload that is created for each subset. Only a change of the template makes a new
+	// revision.
 	// +optional
 	Template SubsetTemplate `json:"template,omitempty"`
-	// Topology lists the subsets, and says how to move Pods on.
+	// Topology lists the subsets, and says what is done with Pods that a subset cannot run.
 	// +optional
 	Topology Topology `json:"topology,omitempty"`
 	// UpdateStrategy says how many Pods of each subset stay at an older revision.
 	// +optional
 	UpdateStrategy UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// RevisionHistoryLimit is the number of unused revisions to keep. The default is 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the fields of the spec that could not be decoded. These fields are unset, and the object cannot
+	// be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// SubsetTemplate has exactly one template.
+// SubsetTemplate contains the template of the workloads; exactly one template must be set.
 type SubsetTemplate struct {
 	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
 	// +optional
@@ -138,131 +140,134 @@ type DeploymentTemplateSpec struct {
 
 // Topology lists the subsets of a UnitedDeployment.
 type Topology struct {
-	// Subsets are the parts with Pods, in the order of preference. Names are different.
+	// Subsets are the parts that have Pods, in the order of preference. No two subsets have the same name.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	Subsets []Subset `json:"subsets,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
-	// ScheduleStrategy says what becomes of Pods that no Node of their subset can run.
+	// ScheduleStrategy says what is done with Pods that no Node of their subset can run.
 	// +optional
 	ScheduleStrategy UnitedDeploymentScheduleStrategy `json:"scheduleStrategy,omitempty"`
 }
 
 // Subset is a part of a UnitedDeployment, with a workload of its own.
 type Subset struct {
-	// Name is a DNS label.
+	// Name is the name of the subset, a DNS label.
 	Name string `json:"name"`
-	// NodeSelectorTerm chooses the Nodes of the subset. The field cannot change while the subset exists.
+	// NodeSelectorTerm selects the Nodes of the subset. The field cannot change while the subset exists.
 	// +optional
 	NodeSelectorTerm corev1.NodeSelectorTerm `json:"nodeSelectorTerm,omitempty"`
 	// Tolerations are added to the tolerations of the template. The field cannot change while the subset exists.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// Replicas is the share of the subset: an integer, or an integral percentage of spec.replicas, rounded to the
-	// nearest number. The subsets without share divide the rest evenly. No subset may have a share together with a
-	// minReplicas or maxReplicas of any subset, or with type Adaptive.
+	// Replicas is the share of the subset: an integer, or a whole percentage of spec.replicas, rounded to the nearest
+	// number. The subsets without a share divide the remaining replicas evenly. If a subset has a share, no subset may
+	// have a minReplicas or maxReplicas, and the type must not be Adaptive.
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
-	// MinReplicas is the least number of Pods: an integer or integral percentage. Earlier subsets get theirs first.
-	// Default 0 if any subset has a minReplicas or maxReplicas.
+	// MinReplicas is the smallest number of Pods: an integer or a whole percentage. Subsets get their minReplicas in
+	// the order of the list. If any subset has a minReplicas or maxReplicas, the default is 0.
 	// +optional
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
-	// MaxReplicas is the largest number of Pods: an integer or integral percentage. Subsets are filled up to it in
-	// their order. Unset is unlimited, and at least one subset has to be so.
+	// MaxReplicas is the largest number of Pods: an integer or a whole percentage. Subsets are filled up to their
+	// maxReplicas in the order of the list. If unset, there is no limit; at least one subset must have no limit.
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
-	// Patch is a strategic merge patch of the subset's Pod template.
+	// Patch is a strategic merge patch that is applied to the subset's Pod template.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Patch runtime.RawExtension `json:"patch,omitzero"`
 }
 
-// UnitedDeploymentScheduleStrategyType says whether Pods may move on to later subsets.
+// UnitedDeploymentScheduleStrategyType says whether Pods that cannot be scheduled are recreated in later subsets.
 //
 // +kubebuilder:validation:Enum=Adaptive;Fixed;""
 type UnitedDeploymentScheduleStrategyType string
 
 const (
-	// AdaptiveSchedule gives the Pods that cannot be scheduled in a subset to later subsets.
+	// AdaptiveSchedule means that Pods that cannot be scheduled in a subset are recreated in later subsets.
 	AdaptiveSchedule UnitedDeploymentScheduleStrategyType = "Adaptive"
-	// FixedSchedule leaves Pods pending.
+	// FixedSchedule means that Pods that cannot be scheduled stay pending.
 	FixedSchedule UnitedDeploymentScheduleStrategyType = "Fixed"
 )
 
-// UnitedDeploymentScheduleStrategy says what becomes of Pods that cannot be scheduled.
+// UnitedDeploymentScheduleStrategy says what is done with Pods that cannot be scheduled.
 type UnitedDeploymentScheduleStrategy struct {
-	// Type is Adaptive or Fixed. Default Fixed.
+	// Type is Adaptive or Fixed. The default is Fixed.
 	// +optional
 	Type UnitedDeploymentScheduleStrategyType `json:"type,omitempty"`
-	// Adaptive holds the settings of type Adaptive.
+	// Adaptive contains the settings of the type Adaptive.
 	// +optional
 	Adaptive *AdaptiveUnitedDeploymentStrategy `json:"adaptive,omitempty"`
 }
 
-// AdaptiveUnitedDeploymentStrategy says when Pods move on, and for how long.
+// AdaptiveUnitedDeploymentStrategy says when Pods are recreated in later subsets, and for how long a subset gets no
+// Pods.
 type AdaptiveUnitedDeploymentStrategy struct {
-	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before other subsets get the Pod. Default 30.
+	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before the Pod is recreated in another subset.
+	// The default is 30.
 	// +optional
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
-	// UnschedulableDuration is for how many seconds a subset gets no further Pods then, and with
-	// reserveUnschedulablePods how long a Pod has to be ready before its substitute goes. Default 300.
+	// UnschedulableDuration is for how many seconds the subset then gets no further Pods. With
+	// reserveUnschedulablePods, it is how long a Pod must be ready before its substitute is deleted. The default is
+	// 300.
 	// +optional
 	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
-	// ReserveUnschedulablePods keeps the pending Pods in their subset, and makes substitutes in other subsets until
-	// the Pods are ready. For Deployments and CloneSets alone. Default false.
+	// If ReserveUnschedulablePods is true, pending Pods are kept in their subset, and have substitutes in other subsets
+	// until the pending Pods are ready. The field may be set only for Deployments and CloneSets. The default is false.
 	// +optional
 	ReserveUnschedulablePods bool `json:"reserveUnschedulablePods,omitempty"`
 }
 
-// UnitedDeploymentUpdateStrategyType says who decides about the course of an update.
+// UnitedDeploymentUpdateStrategyType says who decides how an update proceeds.
 //
 // +kubebuilder:validation:Enum=Manual;""
 type UnitedDeploymentUpdateStrategyType string
 
-// ManualUpdateStrategyType leaves the course to the user, by a partition for each subset.
+// ManualUpdateStrategyType means that the user decides, by a partition for each subset.
 const ManualUpdateStrategyType UnitedDeploymentUpdateStrategyType = "Manual"
 
 // UnitedDeploymentUpdateStrategy says how many Pods stay at an older revision.
 type UnitedDeploymentUpdateStrategy struct {
-	// Type is Manual. Default Manual.
+	// Type is Manual. The default is Manual.
 	// +optional
 	Type UnitedDeploymentUpdateStrategyType `json:"type,omitempty"`
-	// ManualUpdate holds the settings of type Manual.
+	// ManualUpdate contains the settings of the type Manual.
 	// +optional
 	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
 }
 
 // ManualUpdate says how many Pods of each subset stay at an older revision.
 type ManualUpdate struct {
-	// Partitions are numbers of Pods by the name of the subset. Default 0. Deployments have no partition.
+	// Partitions contains numbers of Pods that stay at an older revision, by subset name. The default is 0. Deployments
+	// have no partition.
 	// +optional
 	Partitions map[string]int32 `json:"partitions,omitempty"`
 }
 
 // UnitedDeploymentStatus is the state of a UnitedDeployment as observed by the controller.
 type UnitedDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec reflected in the status.
+	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ReadyReplicas is the number of ready Pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Replicas is the number of Pods selected by labelSelector: all Pods but the reserved.
+	// Replicas is the number of Pods that labelSelector selects: all Pods that are not reserved.
 	Replicas int32 `json:"replicas"`
 	// UpdatedReplicas is the number of Pods at the newest revision.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// UpdatedReadyReplicas is the number of ready Pods at the newest revision.
 	// +optional
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
-	// ReservedPods is the number of Pods with a substitute in another subset.
+	// ReservedPods is the number of reserved Pods: those with a substitute in another subset.
 	// +optional
 	ReservedPods int32 `json:"reservedPods,omitempty"`
-	// CollisionCount is how many hash collisions revision names had.
+	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
-	// replaced.
+	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
 	CurrentRevision string `json:"currentRevision"`
 	// UpdatedRevision is the name of the newest revision.
 	// +optional
@@ -270,17 +275,17 @@ type UnitedDeploymentStatus struct {
 	// SubsetStatuses are the states of the subsets, in the order of the spec.
 	// +optional
 	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
-	// Conditions say how scaling and the rollout go.
+	// Conditions describe the state of scaling and of the update.
 	// +optional
 	Conditions Conditions `json:"conditions,omitempty"`
-	// LabelSelector is the selector as a string, for autoscalers.
+	// LabelSelector is the selector in the form of a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
 // UnitedDeploymentSubsetStatus is the state of a subset.
 type UnitedDeploymentSubsetStatus struct {
-	// Name of the subset.
+	// Name is the name of the subset.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Replicas is the number of Pods that the subset should have.
@@ -292,15 +297,15 @@ type UnitedDeploymentSubsetStatus struct {
 	// Partition is the number of Pods that should stay at an older revision.
 	// +optional
 	Partition int32 `json:"partition,omitempty"`
-	// ReservedPods is the number of Pods with a substitute in another subset.
+	// ReservedPods is the number of reserved Pods: those with a substitute in another subset.
 	// +optional
 	ReservedPods int32 `json:"reservedPods,omitempty"`
-	// Conditions say whether Pods can be scheduled, and why the subset has no more Pods.
+	// Conditions say whether Pods can be scheduled, and why the subset has fewer Pods than it should have.
 	// +optional
 	Conditions Conditions `json:"conditions,omitempty"`
 }
 
-// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
 func (s *UnitedDeploymentSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain UnitedDeploymentSpec
 	if s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec"); err != nil {
@@ -320,13 +325,13 @@ func (s *UnitedDeploymentSpec) UnmarshalJSON(data []byte) (err error) {
 	return nil
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s UnitedDeploymentSpec) MarshalJSON() ([]byte, error) {
 	type plain UnitedDeploymentSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
 func (s *UnitedDeploymentStatus) UnmarshalJSON(data []byte) error {
 	type plain UnitedDeploymentStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -15,7 +15,7 @@ import (
 type Target struct {
 	schema.GroupVersionKind
 
-	// ReplicasPath is the path of the number of wanted Pods. Empty stands for the kind's scale.
+	// ReplicasPath is the path of the field with the number of wanted Pods. If empty, the scale subresource is read.
 	ReplicasPath string `json:"replicasPath,omitempty"`
 	// SubResources are kinds of objects between the workload and its Pods.
 	SubResources []schema.GroupVersionKind `json:"subResources,omitempty"`
@@ -39,18 +39,18 @@ func BuiltIn(kind schema.GroupKind) (Target, bool) {
 	return Target{}, false
 }
 
-// IsNumbered reports whether the Pods of a kind have numbers, and their subsets follow from the numbers.
+// IsNumbered reports whether the Pods of a kind have ordinals, which determine their subsets.
 func IsNumbered(kind schema.GroupKind) bool {
 	return kind.Kind == "StatefulSet" && (kind.Group == "apps" || kind.Group == apps.Group)
 }
 
-// HasCosts reports whether the controller of a kind heeds the deletion costs of Pods.
+// HasCosts reports whether the controller of a kind respects the deletion costs of Pods.
 func HasCosts(kind schema.GroupKind) bool {
 	return kind.Group == "apps" && (kind.Kind == "ReplicaSet" || kind.Kind == "Deployment") ||
 		kind.Group == apps.Group && kind.Kind == "CloneSet"
 }
 
-// ParseTargets reads the kinds listed by a configuration, as [apps.ParseListed] does.
+// ParseTargets parses the kinds that a configuration lists, as [apps.ParseListed] does.
 func ParseTargets(text string) ([]Target, error) {
 	kindOf := func(t Target) schema.GroupVersionKind { return t.GroupVersionKind }
 	return apps.ParseListed(apps.ConfigurationSpreadTargets, text, kindOf, func(kind schema.GroupKind) bool {
@@ -59,7 +59,7 @@ func ParseTargets(text string) ([]Target, error) {
 	})
 }
 
-// Steps returns the parts of a path of an integer in an object, such as spec.groups.1.replicas. ok is false if a part
+// Steps splits the path of an integer in an object, such as spec.groups.1.replicas, at the dots. ok is false if a part
 // is empty.
 func Steps(path string) (steps []string, ok bool) {
 	steps = strings.Split(path, ".")

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PodUnavailableBudget limits how many Pods of an application may be out of service at a time, whoever takes them out.
-// The limit covers deletions and evictions, and with the gate PodUnavailableBudgetUpdateGate also changes of Pod specs.
-// Annotations say which operations are limited (policy.AnnotationProtectOperations), and how many Pods there should be
-// (policy.AnnotationProtectTotalReplicas).
+// PodUnavailableBudget limits how many Pods of an application may be unavailable at the same time, whatever makes them
+// unavailable. The limit applies to deletions and evictions; if the gate PodUnavailableBudgetUpdateGate is on, also to
+// changes of Pod specs. Annotations say to which operations the limit applies (policy.AnnotationProtectOperations), and
+// how many Pods there should be (policy.AnnotationProtectTotalReplicas).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,25 +38,26 @@ type PodUnavailableBudgetList struct {
 
 // PodUnavailableBudgetSpec is the desired state of a PodUnavailableBudget.
 type PodUnavailableBudgetSpec struct {
-	// Selector selects the Pods by their labels, excludes TargetRef, and cannot change.
+	// Selector selects Pods by their labels, must not be set together with TargetRef, and is immutable.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// TargetReference names the workload whose Pods are protected, excludes Selector, and cannot change.
+	// TargetReference names the workload whose Pods are protected, must not be set together with Selector, and is
+	// immutable.
 	// +optional
 	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service: a number, or a percentage of the Pods that there should
-	// be, rounded up. MaxUnavailable excludes MinAvailable.
+	// MaxUnavailable is how many Pods may be unavailable: a number, or a percentage, rounded up, of the Pods that there
+	// should be. MaxUnavailable and MinAvailable must not be set together.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many Pods have to be in service: a number, or a percentage of the Pods that there should be,
-	// rounded up.
+	// MinAvailable is how many Pods must be in service: a number, or a percentage, rounded up, of the Pods that there
+	// should be.
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }
 
 // TargetReference names a workload in the budget's namespace.
 type TargetReference struct {
-	// APIVersion, Kind and Name of the workload. The version within the group does not matter.
+	// APIVersion, Kind and Name identify the workload. Only the group matters, not the version.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 	// +optional
@@ -65,23 +66,24 @@ type TargetReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// PodUnavailableBudgetStatus holds the numbers of the last count, and the Pods let go since.
+// PodUnavailableBudgetStatus contains the numbers of the last count, and the Pods for which operations were admitted
+// since.
 type PodUnavailableBudgetStatus struct {
-	// ObservedGeneration is the generation of the spec used for counting the Pods.
+	// ObservedGeneration is the generation of the spec with which the Pods were last counted.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// DisruptedPods are Pods let go for deletion, with the time.
+	// DisruptedPods are the Pods whose deletion was admitted, with the time.
 	// +optional
 	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// UnavailablePods are Pods let go for a change, with the time.
+	// UnavailablePods are the Pods for which a change was admitted, with the time.
 	// +optional
 	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
-	// UnavailableAllowed is how many more Pods may be taken out of service.
+	// UnavailableAllowed is how many further Pods may be made unavailable now.
 	UnavailableAllowed int32 `json:"unavailableAllowed"`
-	// CurrentAvailable is how many Pods are in service, without Pods let go.
+	// CurrentAvailable is the number of Pods in service, without Pods for which an operation was admitted.
 	CurrentAvailable int32 `json:"currentAvailable"`
-	// DesiredAvailable is how many Pods have to be in service.
+	// DesiredAvailable is the number of Pods that must be in service.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is how many Pods there should be.
+	// TotalReplicas is the number of Pods that there should be.
 	TotalReplicas int32 `json:"totalReplicas"`
 }

@@ -2,22 +2,22 @@ package v1beta1
 
 import "github.com/workloadkit/workloadkit/decode"
 
-// UnmarshalJSON reads any spec, even with invalid fields: no schema limits a bound to 32 bits, and a list of budgets
-// must not fail for a single item. The invalid fields are in Undecodable.
+// UnmarshalJSON decodes a spec even if fields are invalid: the schema does not limit numbers to 32 bits, but a list of
+// budgets must not fail because of a single object. The invalid fields are listed in Undecodable.
 func (s *PodUnavailableBudgetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain PodUnavailableBudgetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+// MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.
 func (s PodUnavailableBudgetSpec) MarshalJSON() ([]byte, error) {
 	type plain PodUnavailableBudgetSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads any status, even with invalid fields: the schema accepts times unknown to Go, such as a time with
-// a small t. A status not read in full counts as observed for no generation, so that the budget lets no Pod go before
+// UnmarshalJSON decodes a status even if fields are invalid: the schema accepts times that Go does not, such as a time
+// with a small t. If fields could not be decoded, ObservedGeneration is 0, so that the budget admits no request before
 // the Pods are counted again.
 func (s *PodUnavailableBudgetStatus) UnmarshalJSON(data []byte) (err error) {
 	type plain PodUnavailableBudgetStatus

@@ -1,7 +1,7 @@
 // Package v1beta1 answers "what does a policy look like, as stored?"
 //
-// v1beta1 is the version in storage, the hub of all conversions and the only version used by the controller. JSON names
-// are OpenKruise 1.9's.
+// v1beta1 is the stored version, the hub of all conversions, and the only version that the controller uses. JSON names
+// are those of OpenKruise 1.9.
 //
 // +kubebuilder:object:generate=true
 // +groupName=policy.kruise.io
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is policy.kruise.io/v1beta1. Treat GroupVersion as a constant.
+// GroupVersion is policy.kruise.io/v1beta1. Do not modify GroupVersion.
 var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1beta1"}
 
 // AddToScheme registers the types of v1beta1.
