@@ -2,7 +2,7 @@ package apps
 
 // These are the keys of ContainerRecreateRequest.
 const (
-	// LabelRequestPodUID is the UID of a request's Pod. The value is written by admission; immutable.
+	// LabelRequestPodUID is the UID of a request's Pod. Admission writes the value, which is immutable.
 	LabelRequestPodUID = "crr.apps.kruise.io/pod-uid"
 	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name. The
 	// value is written by admission; immutable.

@@ -41,7 +41,7 @@ func CanBe(all labels.Requirements) bool {
 	if absent {
 		return !exists
 	}
-	return in == nil || in.Difference(notIn).Len() > 0 // if any value is allowed, there is a value that no requirement names
+	return in == nil || in.Difference(notIn).Len() > 0 // nil in: some value is in no requirement
 }
 
 // AreDisjoint reports whether no set of labels can match both selectors.

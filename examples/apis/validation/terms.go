@@ -51,7 +51,7 @@ func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 // selector.
 func LabelSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
-	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // the order of a map's labels is random
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // maps are unordered
 	return errs
 }
 

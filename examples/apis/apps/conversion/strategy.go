@@ -63,7 +63,7 @@ func flatten(nested object) object {
 		return object{"type": reCreate}
 	}
 	if policy, written := flat["podUpdatePolicy"]; written {
-		if policy == onDelete { // OnDelete is not a policy of v1beta1, and would have another meaning as a type of v1alpha1
+		if policy == onDelete { // no policy of v1beta1; in v1alpha1 it would mean something else
 			policy = reCreate
 		}
 		delete(flat, "podUpdatePolicy")
