@@ -342,10 +342,15 @@ func (s *season) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	v.now = time.Now()
-	if v.agent = (&Agent{}); t.Process.Cache.Get(context.Background(), t.Object, v.agent) != nil {
+	agent := &Agent{}
+	if t.Process.Cache.Get(context.Background(), t.Object, agent) != nil {
 		v.agent = nil
 		return
 	}
+	if v.agent != nil && v.agent.Spec.Partition >= 0 && agent.Spec.Partition < 0 {
+		return // the pass has read the Agent before
+	}
+	v.agent = agent
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	s.must(errors.Join(t.Process.Cache.List(context.Background(), &pods), t.Process.Cache.List(context.Background(), &nodes)))
