@@ -36,31 +36,37 @@ func (n *node) removeCRD(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
+// installReleased puts the CRD of requests of OpenKruise 1.9.0 in place of the present one, until the test ends.
+func (n *node) installReleased() {
+	n.t.Helper()
+	controlplanetest.Eventually(n.t, within, n.removeCRD)
+	text, err := os.ReadFile("../manager/testdata/openkruise-1.9.0-crds/apps.kruise.io_containerrecreaterequests.yaml")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := install.CRD(n.t.Context(), n, text); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { // the next test installs the CRD with both versions
+		err := wait.PollUntilContextTimeout(context.WithoutCancel(n.t.Context()), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+			return n.removeCRD(ctx) == nil, nil
+		})
+		if err != nil {
+			n.t.Error(err)
+		}
+	})
+}
+
 // TestManagerOfOpenKruise: MG-63 beside a manager of OpenKruise 1.9.0 the API server serves requests in v1alpha1 alone.
 // The agent restarts the container with the rights of the manifests, once the manager has written into an annotation
 // since when the Pod is not ready.
 func TestManagerOfOpenKruise(t *testing.T) {
 	n := newNode(t)
 	n.installRights()
-	controlplanetest.Eventually(t, within, n.removeCRD)
-	text, err := os.ReadFile("../manager/testdata/openkruise-1.9.0-crds/apps.kruise.io_containerrecreaterequests.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := install.CRD(t.Context(), n, text); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // the next test installs the CRD with both versions
-		err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-			return n.removeCRD(ctx) == nil, nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	n.installReleased()
 	n.run(n.account(n.name))
 	pod := n.pod("web", "app", "log")
-	request := n.oldRequest(pod)
+	request := n.oldRequest("restart", pod)
 	n.untilOld(request, func(status map[string]any) bool { return status["phase"] == "Recreating" })
 	if got := n.restarts(pod); got != "app 0, log 0" {
 		t.Errorf("restarts %s before the Pod is not ready", got)
@@ -80,7 +86,7 @@ func TestManagerOfOpenKruise(t *testing.T) {
 }
 
 // oldRequest creates a request for container app of a Pod, as OpenKruise's webhook completes the request.
-func (n *node) oldRequest(pod *corev1.Pod) *unstructured.Unstructured {
+func (n *node) oldRequest(name string, pod *corev1.Pod) *unstructured.Unstructured {
 	n.t.Helper()
 	app := pod.Status.ContainerStatuses[0]
 	request := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -89,7 +95,7 @@ func (n *node) oldRequest(pod *corev1.Pod) *unstructured.Unstructured {
 	}}}
 	request.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"))
 	request.SetNamespace(n.namespace)
-	request.SetName("restart")
+	request.SetName(name)
 	request.SetLabels(map[string]string{apps.LabelRequestActive: "true", apps.LabelRequestNodeName: n.name, apps.LabelRequestPodUID: string(pod.UID)})
 	if err := n.Create(n.t.Context(), request); err != nil {
 		n.t.Fatal(err)

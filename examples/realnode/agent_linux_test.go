@@ -29,25 +29,38 @@ import (
 // startAgent returns a namespace of its own on the real Node, with manager, webhooks and node agent running.
 func startAgent(t *testing.T) *fixture {
 	t.Helper()
+	f := startServed(t)
+	f.runAgent()
+	return f
+}
+
+// startServed is startAgent without the agent.
+func startServed(t *testing.T) *fixture {
+	t.Helper()
 	f := start(t)
 	gates := apps.DefaultGates()
 	gates[apps.GateSidecarTerminator] = true
 	controllertest.Serve(t, f.cp, f, manager.Options{Gates: gates})
+	return f
+}
+
+// runAgent runs the node agent until the test ends.
+func (f *fixture) runAgent() {
+	f.t.Helper()
 	config := rest.AddUserAgent(rest.CopyConfig(f.cp.Config()), "kruise-daemon")
 	d, err := daemon.New(config, daemon.Options{Node: f.node.Name(), Sockets: daemon.Sockets{File: f.node.Socket()}, Registry: prometheus.NewRegistry()})
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(f.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
-	t.Cleanup(func() {
+	f.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			f.t.Error(err)
 		}
 	})
-	return f
 }
 
 // recreate makes a request for a Pod, and returns the states of the containers once the request is completed.
@@ -325,6 +338,23 @@ func TestSidecarsEndWithTheirJob(t *testing.T) {
 				}
 				return nil
 			})
+		})
+	}
+}
+
+// TestSettleTimes prints how long a Pod takes to a new image, first without and then with the node agent. Containers of
+// the Pod read an annotation, so the agent reports about the Pod.
+func TestSettleTimes(t *testing.T) {
+	f := startServed(t)
+	for _, c := range []struct{ name, label string }{{"alone", "without the agent"}, {"reported", "with the agent"}} {
+		if c.name == "reported" {
+			f.runAgent()
+		}
+		f.printTimes([]candidate{{c.label, f.cloneSet(c.name, v1beta1.InPlaceOnly, 0)}}, func(template *corev1.PodTemplateSpec) {
+			template.Annotations = map[string]string{"color": "blue"}
+			template.Spec.Containers[0].Env = append(template.Spec.Containers[0].Env, corev1.EnvVar{Name: "COLOR", ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['color']"},
+			}})
 		})
 	}
 }

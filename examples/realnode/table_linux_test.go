@@ -25,12 +25,12 @@ type candidate struct {
 }
 
 // printTimes prints how long a Pod takes to a new image already on the Node.
-func (f *fixture) printTimes(candidates []candidate) {
+func (f *fixture) printTimes(candidates []candidate, edits ...templateEdit) {
 	f.t.Helper()
 	f.cacheImages()
 	rows := fmt.Sprintf("\n| one Pod, %d samples: median (min-max) | new version served | settled |\n|---|---|---|\n", samples)
 	for _, c := range candidates {
-		f.create(c, 1)
+		f.create(c, 1, edits...)
 		var served, settled []time.Duration
 		for i := range samples {
 			// A kubelet that has just worked on a Pod looks at the Pod again only after the next listing of its containers, once
