@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
 // histogram is a metric of the API server or the manager: the durations of calls.
@@ -37,7 +35,7 @@ func (g *generator) calls(ctx context.Context, of hook) (byServer, byManager his
 	if byServer, err = readHistogram(raw, "apiserver_admission_webhook_admission_duration_seconds", `name="`+of.name+`"`, `rejected="false"`); err != nil {
 		return byServer, byManager, fmt.Errorf("metrics of the API server: %w", err)
 	}
-	if raw, err = metricsOf(ctx, g.cluster); err == nil {
+	if raw, err = bodyOf(ctx, g.cluster.Metrics); err == nil {
 		byManager, err = readHistogram(raw, "controller_runtime_webhook_latency_seconds", `webhook="`+of.path+`"`)
 	}
 	if err != nil {
@@ -46,8 +44,9 @@ func (g *generator) calls(ctx context.Context, of hook) (byServer, byManager his
 	return byServer, byManager, err
 }
 
-func metricsOf(ctx context.Context, c *served.Cluster) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Metrics, nil)
+// bodyOf returns the body of an answer, whatever the status code.
+func bodyOf(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //
 // "bench admission" creates Pods, first at a fixed rate and then many at once, in a cluster with thousands of
-// SidecarSets. "bench spread" creates Pods of a WorkloadSpread's target at a fixed rate. "bench results" makes all runs
-// that RESULTS.md shows, and writes RESULTS.md.
+// SidecarSets. "bench spread" creates Pods of a WorkloadSpread's target at a fixed rate. "bench agents" runs the node
+// agents of many Nodes. "bench results" makes all runs that RESULTS.md shows, and writes RESULTS.md.
 package main
 
 import (
@@ -49,6 +49,9 @@ func command(ctx context.Context, args []string, out io.Writer, log *os.File) er
 	}
 	if len(args) > 0 && args[0] == "spread" {
 		return spreadCommand(ctx, args[1:], out, log)
+	}
+	if len(args) > 0 && args[0] == "agents" {
+		return agentsCommand(ctx, args[1:], out, log)
 	}
 	return runOnce(ctx, args, out, log)
 }

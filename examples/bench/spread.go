@@ -232,10 +232,15 @@ func (m *spreading) print(out io.Writer, o spreadOptions) {
 	fmt.Fprintf(out, "%d Pods spread over %d subsets\n\n", o.pods, o.subsets)
 	printLoads(out, m.loads)
 	fmt.Fprintf(out, "\nThe status has all Pods %.1f s after the last creation. Peak of the manager's memory: %.0f MiB.\n\n", m.rest.Seconds(), m.memory)
+	printRequests(out, m.requests, "request of the manager", "a Pod", o.pods)
+}
+
+// printRequests prints numbers of requests by kind, and their share.
+func printRequests(out io.Writer, requests map[string]int, title, share string, among int) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "request of the manager\tnumber\ta Pod")
-	for _, name := range slices.SortedFunc(maps.Keys(m.requests), func(a, b string) int { return cmp.Or(m.requests[b]-m.requests[a], cmp.Compare(a, b)) }) {
-		fmt.Fprintf(w, "%s\t%d\t%.3f\n", name, m.requests[name], float64(m.requests[name])/float64(o.pods))
+	fmt.Fprintf(w, "%s\tnumber\t%s\n", title, share)
+	for _, name := range slices.SortedFunc(maps.Keys(requests), func(a, b string) int { return cmp.Or(requests[b]-requests[a], cmp.Compare(a, b)) }) {
+		fmt.Fprintf(w, "%s\t%d\t%.3f\n", name, requests[name], float64(requests[name])/float64(among))
 	}
 	_ = w.Flush()
 }

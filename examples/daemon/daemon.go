@@ -75,33 +75,21 @@ type Daemon struct {
 // New returns the agent of a Node, with the API server in the given configuration. New sends no request.
 func New(config *rest.Config, o Options) (*Daemon, error) {
 	d := &Daemon{}
-	sink, err := newEvents(config, o.Node)
-	if err != nil {
+	var err error
+	if d.requests, err = onnode.NewWatched(config, o.Node, func(pod types.NamespacedName) { d.agent.Wake(pod) }); err != nil {
 		return nil, err
 	}
-	if d.requests, err = onnode.NewWatched(config, o.Node, func(pod types.NamespacedName) { d.agent.Wake(pod) }); err != nil {
+	ways, err := NewWays(config, o.Node, d.requests)
+	if err != nil {
 		return nil, err
 	}
 	counts, err := newMetrics(o.Registry, d.Waiting)
 	if err != nil {
 		return nil, err
 	}
-	client, err := agent.NewClient(config)
-	if err != nil {
-		return nil, fmt.Errorf("reports of the agent: %w", err)
-	}
-	work := Work(Ways{
-		Requests: d.requests, Restarts: onnode.Options{Tell: sink.tell, Done: counts.restarted},
-		Report: func(ctx context.Context, pod types.NamespacedName, patch []byte) error {
-			return client.Patch(types.StrategicMergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
-				SubResource("status").Body(patch).Do(ctx).Error()
-		},
-	})
-	d.agent, err = agent.New(config, o.Node, work, agent.Options{
-		WorkerOptions: agent.WorkerOptions{HookFailed: func(ctx context.Context, pod reason.Object, container string, err error) {
-			sink.tell(ctx, onnode.HookFailed(pod, container, err))
-		}},
-		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
+	ways.Restarts.Done = counts.restarted
+	d.agent, err = agent.New(config, o.Node, Work(ways), agent.Options{
+		WorkerOptions: agent.WorkerOptions{HookFailed: ways.HookFailed}, Runtimes: cri.NewRuntimes(o.Sockets.Paths),
 	})
 	return d, err
 }
@@ -112,6 +100,30 @@ type Ways struct {
 	Restarts onnode.Options
 	// Report sends a strategic merge patch for the status of a Pod.
 	Report func(ctx context.Context, pod types.NamespacedName, patch []byte) error
+}
+
+// NewWays returns the ways of the agent of a Node to an API server. The requests are read and written by the argument.
+func NewWays(config *rest.Config, node string, requests onnode.Requests) (Ways, error) {
+	sink, err := newEvents(config, node)
+	if err != nil {
+		return Ways{}, err
+	}
+	client, err := agent.NewClient(config)
+	if err != nil {
+		return Ways{}, fmt.Errorf("reports of the agent: %w", err)
+	}
+	return Ways{
+		Requests: requests, Restarts: onnode.Options{Tell: sink.tell},
+		Report: func(ctx context.Context, pod types.NamespacedName, patch []byte) error {
+			return client.Patch(types.StrategicMergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+				SubResource("status").Body(patch).Do(ctx).Error()
+		},
+	}, nil
+}
+
+// HookFailed records an event about a failed preStop hook: see agent.WorkerOptions.
+func (w Ways) HookFailed(ctx context.Context, pod reason.Object, container string, err error) {
+	w.Restarts.Tell(ctx, onnode.HookFailed(pod, container, err))
 }
 
 // Work returns the work for a Pod: container restarts and reports.

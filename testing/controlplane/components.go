@@ -160,7 +160,7 @@ func controllerManagerFlags(l layout, opts Options) []string {
 		"--cluster-signing-cert-file=" + l.pki("ca.crt"), "--cluster-signing-key-file=" + l.pki("ca.key"),
 		"--kube-api-qps=" + rate, "--kube-api-burst=" + rate,
 		// On a busy machine, Nodes must not become unreachable.
-		"--node-monitor-grace-period=5m",
+		"--node-monitor-grace-period=" + longestLease.String(),
 		"--flex-volume-plugin-dir=" + l.state("flexvolume"),
 	}, featureGates(opts)...)
 }
@@ -169,13 +169,13 @@ func schedulerFlags(l layout, opts Options) []string {
 	return append([]string{"--config=" + l.config("scheduler.yaml"), "--secure-port=0"}, featureGates(opts)...)
 }
 
-func kwokFlags(l layout) []string {
+func kwokFlags(l layout, opts Options) []string {
 	return []string{
 		"--kubeconfig=" + l.config("kwok.kubeconfig"),
 		"--config=" + l.config("kwok.yaml"),
 		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulated + "=fake",
 		"--node-ip=" + loopback, "--cidr=10.128.0.0/9",
-		"--node-lease-duration-seconds=40",
+		fmt.Sprintf("--node-lease-duration-seconds=%d", opts.LeaseDuration/time.Second),
 		// A log line for each patch would slow kwok down.
 		"--v=WARN",
 	}

@@ -55,7 +55,16 @@ type Options struct {
 	APIServerFlags []string
 	// FeatureGates are set on kube-apiserver, kube-controller-manager and kube-scheduler.
 	FeatureGates map[string]bool
+	// LeaseDuration is the duration of the leases of simulated Nodes, at most 5 minutes; 0 means 40 seconds, as in
+	// kubelets. Thousands of Nodes need longer leases: the renewals, four in each duration, would need all cores.
+	LeaseDuration time.Duration
 }
+
+const (
+	defaultLease = 40 * time.Second
+	// longestLease is the time after which Nodes are unreachable.
+	longestLease = 5 * time.Minute
+)
 
 func (o Options) complete() (Options, error) {
 	if o.Dir == "" {
@@ -66,6 +75,12 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Nodes == 0 {
 		o.Nodes = defaultNodes
+	}
+	if o.LeaseDuration == 0 {
+		o.LeaseDuration = defaultLease
+	}
+	if o.LeaseDuration < time.Second || o.LeaseDuration > longestLease {
+		return o, fmt.Errorf("leases of %s: want 0 for %s, or a second to %s", o.LeaseDuration, defaultLease, longestLease)
 	}
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
@@ -317,7 +332,7 @@ func (c *ControlPlane) flags(name string) []string {
 	case "kube-scheduler":
 		return schedulerFlags(c.layout, c.opts)
 	default:
-		return kwokFlags(c.layout)
+		return kwokFlags(c.layout, c.opts)
 	}
 }
 

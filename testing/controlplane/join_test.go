@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -55,6 +56,7 @@ func TestJoinRefuses(t *testing.T) {
 		{"no directory", controlplane.Options{}, "no directory given"},
 		{"nothing runs", controlplane.Options{Dir: t.TempDir()}, "none runs in"},
 		{"too few nodes", controlplane.Options{Dir: dir, Nodes: 5}, "it has 4 nodes, want 5 or more"},
+		{"leases longer than the patience with Nodes", controlplane.Options{Dir: dir, LeaseDuration: 10 * time.Minute}, "leases of 10m0s"},
 		{"other flags", controlplane.Options{Dir: dir, APIServerFlags: []string{"--v=1"}}, `its API server has the flags [], want ["--v=1"]`},
 		{"other gates", controlplane.Options{Dir: dir, FeatureGates: map[string]bool{"A": true}}, "it has the feature gates map[], want map[A:true]"},
 	}

@@ -45,6 +45,8 @@ type Options struct {
 	Args []string
 	// Nodes is the number of simulated Nodes.
 	Nodes int
+	// LeaseDuration is the duration of the Nodes' leases: see controlplane.Options.
+	LeaseDuration time.Duration
 	// AuditLog makes the API server write an audit log.
 	AuditLog bool
 	// Prepare is called before the manager starts. Optional.
@@ -58,7 +60,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
 	c := &Cluster{dir: dir}
-	options := controlplane.Options{Dir: filepath.Join(dir, "controlplane"), Nodes: o.Nodes, Progress: os.Stderr}
+	options := controlplane.Options{Dir: filepath.Join(dir, "controlplane"), Nodes: o.Nodes, LeaseDuration: o.LeaseDuration, Progress: os.Stderr}
 	if o.AuditLog {
 		options.AuditLog = filepath.Join(dir, "audit.log")
 	}
