@@ -162,7 +162,11 @@ func TestCompletionOfImages(t *testing.T) {
 		{"the agent has seen the new instance, the node has not seen the spec", func(t *testing.T, pod *corev1.Pod) {
 			report(t, pod, early(oldStatus(pod)))
 			pod.Generation, pod.Status.ObservedGeneration = 2, 1
-		}, []string{"NotObserved"}},
+		}, []string{"NotObserved", "ImageNotRunning"}},
+		{"the agent has seen the new instance, on a node that does not report generations", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, early(oldStatus(pod)))
+			pod.Status.ObservedGeneration = 0
+		}, []string{"ImageNotRunning"}},
 		{"U-23 neither agent nor status", func(t *testing.T, pod *corev1.Pod) {
 			report(t, pod, wrongPlain)
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "app:v1"

@@ -94,10 +94,11 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	return v
 }
 
-// lookAhead replaces the statuses of instances that the node agent has seen followed by newer instances. Most reports
-// are not decoded: the agent reports early only during an update.
+// lookAhead replaces the statuses of instances that the node agent has seen followed by newer instances, if the kubelet
+// is known to have observed the Pod's spec: otherwise the kubelet may be restarting containers for an earlier spec. Most
+// reports are not decoded, because the agent reports early only during an update.
 func (v *view) lookAhead() {
-	if !strings.Contains(v.pod.Annotations[v.config.Keys.RuntimeMetaAnnotation], `"createdAt"`) {
+	if !strings.Contains(v.pod.Annotations[v.config.Keys.RuntimeMetaAnnotation], `"createdAt"`) || !v.nodeIsCurrent() {
 		return
 	}
 	report := v.report()

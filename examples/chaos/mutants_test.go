@@ -248,6 +248,10 @@ func mutants() []mutant {
 			schedules{tests: "../inplaceupdate", only: "TestEarlyReportTeachesNothing"},
 		},
 		{
+			"an agent's early report counts although the kubelet may act on an earlier spec", "inplaceupdate/view.go",
+			" || !v.nodeIsCurrent() {", " {", schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
+		},
+		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
 			"state.UpdateEnvFromMetadata = len(report) > 0", "state.UpdateEnvFromMetadata = len(report) > 0 && len(t.images) == 0", cloneSet("agent"),
 		},
