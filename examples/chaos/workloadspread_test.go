@@ -38,6 +38,8 @@ func workloadSpreadMutants() []mutant {
 		{"unused places are kept", folder + "spares.go", "unused[p][one.key] = true", "unused[p][\"\"] = true", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
 		{"all room is taken ahead", folder + "decide_ahead.go", "most = (free(book, places, choice.Subset) + had) / 2", "most = free(book, places, choice.Subset) + had", schedules{tests: "./kinds/workloadspread", only: "TestTakeAhead"}},
 		{"a place is taken ahead for two Pods", folder + "spares.go", "s.spares = slices.Delete(s.spares, i, i+1)", "_ = i", found},
+		{"an older WorkloadSpread's Pods are taken", folder + "controller.go", "pods, seen.overlap = r.withoutOlder(v.Owner, s, pods)", "_, seen.overlap = r.withoutOlder(v.Owner, s, pods)", found},
+		{"places kept for Pods that come have room for others", folder + "decide_count.go", "if len(of.others) > 0 {", "if len(of.others) > 1000 {", found},
 		{"a taken place wakes nobody", folder + "watch.go", "if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {", "if ok && same && !equality.Semantic.DeepEqual(before.Status, before.Status) {", found},
 		{"a count forgets the places taken meanwhile", folder + "controller.go", "now.Status = before\n", "now.Status = v.Owner.Status\n", found},
 	}

@@ -2,6 +2,7 @@ package workloadspread
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -53,7 +56,7 @@ func schedules(t testing.TB) chaos.Plan {
 		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{}),
 			faultapi.ClusterWide(&admissionregistrationv1.MutatingWebhookConfiguration{}), faultapi.ClusterWide(&admissionregistrationv1.ValidatingWebhookConfiguration{})),
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, asked: map[string]bool{}, reviews: map[string]*corev1.Pod{}}
+			w := &story{World: world, asked: map[string]bool{}, reviews: map[string]*corev1.Pod{}, leaves: map[string]leaving{}}
 			return chaos.Subject{Setup: w.start, Begin: w.begin, Users: w.users, Check: w.check, Settle: func() { w.settled = true }, Converged: w.converged}
 		},
 	}
@@ -70,6 +73,8 @@ type story struct {
 	asked   map[string]bool // true for an answered request
 	passed  []admitted
 	reviews map[string]*corev1.Pod // Pods after the mutating webhooks, by the names of requests
+	leaves  map[string]leaving     // by the names of requests
+	left    []*corev1.Pod          // Pods that are deleted after their review
 	set     *v1beta1.CloneSet
 	settled bool
 }
@@ -80,6 +85,13 @@ type admitted struct {
 
 	isHeld    bool // the review is over
 	at, comes time.Time
+}
+
+// leaving is a Pod that somebody deletes, or evicts in vain: a PodDisruptionBudget refuses the eviction.
+type leaving struct {
+	*corev1.Pod
+
+	inVain bool
 }
 
 // furtherWebhook is how long the further webhook of this world may take.
@@ -128,8 +140,13 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	begun, ok := w.asked[req.Name]
 	w.asked[req.Name] = true
 	held := w.reviews[req.Name]
+	leaver, leaves := w.leaves[req.Name]
 	w.mu.Unlock()
 	if begun || !ok || req.Namespace != space {
+		return ctrl.Result{}, nil
+	}
+	if leaves {
+		a.reviewLeaver(ctx, leaver)
 		return ctrl.Result{}, nil
 	}
 	if held != nil {
@@ -155,6 +172,23 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 		w.passed = append(w.passed, admitted{pod, false, time.Now(), time.Now()})
 	}
 	return ctrl.Result{}, nil
+}
+
+// reviewLeaver asks the webhook for deletions and evictions, which refuses none.
+func (a asking) reviewLeaver(ctx context.Context, pod leaving) {
+	request := webhookadmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: space, Name: pod.Name, Operation: admissionv1.Delete}}
+	request.Resource.Resource = "pods"
+	if pod.inVain {
+		request.Operation, request.SubResource = admissionv1.Create, "eviction"
+	} else {
+		request.OldObject.Raw, _ = json.Marshal(pod.Pod) //nolint:errchkjson // a Pod can be encoded
+	}
+	answer := a.webhook.leaves(a.webhook.live).Handle(ctx, request)
+	a.story.mu.Lock()
+	defer a.story.mu.Unlock()
+	if answer.Allowed && !pod.inVain {
+		a.story.left = append(a.story.left, pod.Pod)
+	}
 }
 
 func (w *story) begin() {
@@ -189,10 +223,8 @@ func (w *story) users() {
 		w.Sleep(time.Duration(1+w.Rand().IntN(30)) * time.Second) // requests and caches may be slow
 	}
 	pods := faultapi.All[*corev1.Pod](w.Server)
-	if len(pods) > 0 && w.Chance(20) {
-		pod := pods[w.Rand().IntN(len(pods))]
-		w.Logf("user: deletes Pod %s", pod.Name)
-		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.DeepCopy())))
+	if len(pods) > 0 && w.Chance(30) {
+		w.leave(leaving{pods[w.Rand().IntN(len(pods))].DeepCopy(), w.Chance(40)})
 		return
 	}
 	n := 1
@@ -202,6 +234,20 @@ func (w *story) users() {
 	for range n {
 		w.askForPod()
 	}
+}
+
+// leave deletes a Pod, mostly after a review, or evicts a Pod in vain.
+func (w *story) leave(pod leaving) {
+	w.Logf("user: deletes Pod %s, in vain: %t", pod.Name, pod.inVain)
+	if !pod.inVain && w.Chance(30) { // a webhook did not answer in time
+		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.Pod)))
+		return
+	}
+	name := pod.Name + ".leaves"
+	w.mu.Lock()
+	w.asked[name], w.leaves[name] = false, pod
+	w.mu.Unlock()
+	w.request(name)
 }
 
 func (w *story) askForPod() {
@@ -273,9 +319,13 @@ const longestDelay = passes + stored + 20*time.Second
 // check reviews and creates admitted Pods, some of them late: some requests fail later.
 func (w *story) check() {
 	w.mu.Lock()
-	passed := w.passed
-	w.passed = nil
+	passed, left := w.passed, w.left
+	w.passed, w.left = nil, nil
 	w.mu.Unlock()
+	slices.SortFunc(left, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range left {
+		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod)))
+	}
 	slices.SortFunc(passed, func(a, b admitted) int { return strings.Compare(a.Name, b.Name) })
 	for _, pod := range passed {
 		longest := stored + furtherWebhook
