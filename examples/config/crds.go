@@ -17,9 +17,9 @@ import (
 var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers, and waits until the API server serves the stored version
-// of each kind. The API server can serve other versions only while a manager serves the conversion webhook. If the CRDs
-// are applied already, nothing changes. In particular, the address of the conversion webhook is kept, which a manager
-// outside the cluster may have set.
+// of each kind. The API server can serve further versions only while a manager serves the conversion webhook. If the
+// CRDs are applied already, nothing changes. In particular, the address of the conversion webhook is kept, because a
+// manager outside the cluster may have set the address.
 func InstallCRDs(ctx context.Context, c client.Client) error {
 	return each("crd", func(raw []byte) error { return install.CRD(ctx, c, raw) })
 }
@@ -31,8 +31,7 @@ func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }
 
-// each calls do with each manifest that the Kustomization of a folder lists. CRDs of kinds without a row are not
-// listed.
+// each calls do with each manifest in the list of a folder's Kustomization. CRDs of kinds without a row are not listed.
 func each(dir string, do func(raw []byte) error) error {
 	var list struct {
 		Resources []string `json:"resources"`

@@ -1,5 +1,6 @@
-// Package daemon runs the agent of a Node in place of OpenKruise's daemon: it restarts containers for
-// ContainerRecreateRequests, and reports with which labels and annotations in their environments containers run.
+// Package daemon runs the agent of a Node in place of OpenKruise's daemon. The agent restarts containers for
+// ContainerRecreateRequests, and reports with which values of labels and annotations in their environments containers
+// run.
 //
 // If a container runtime, a CRD or the API server is unavailable, the agent waits and says so: see [Daemon.Waiting].
 package daemon
@@ -23,29 +24,29 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Options are options of a Daemon.
+// Options are the options of a Daemon.
 type Options struct {
 	// Node is the name of the Node. Required.
 	Node string
 	// Sockets says where to find the sockets of the container runtimes.
 	Sockets Sockets
-	// Registry receives the metrics; nil for none.
+	// Registry is where the metrics are registered; nil means that there are no metrics.
 	Registry prometheus.Registerer
 }
 
 // Sockets says where to find the sockets of the container runtimes.
 type Sockets struct {
-	// File is the path of a socket: an absolute path, or a name below Run. If empty, the kubelet's own endpoint and all
-	// usual paths are tried.
+	// File is the path of a socket: an absolute path, or a name in the directory Run. If File is empty, the endpoint in
+	// the kubelet's configuration and all usual paths are tried.
 	File string
-	// Run is the directory in which the Node's /var/run is mounted for the agent; if it does not exist, the agent uses
-	// the Node's paths.
+	// Run is the directory in which the Node's /var/run is mounted for the agent. If the directory does not exist, the
+	// agent uses the paths of the Node.
 	Run string
-	// KubeletConfig is the path of the kubelet's configuration; if the file is missing, this is no error.
+	// KubeletConfig is the path of the kubelet's configuration. A missing file is not an error.
 	KubeletConfig string
 }
 
-// Paths returns the socket paths to try, in the agent's own file system.
+// Paths returns the socket paths to try, as paths in the agent's own file system.
 func (s Sockets) Paths() []string {
 	switch {
 	case filepath.IsAbs(s.File):
@@ -72,7 +73,7 @@ type Daemon struct {
 	requests *onnode.Watched
 }
 
-// New returns the agent of a Node, with the API server in the given configuration. New sends no request.
+// New returns the agent of a Node; config says how to reach the API server. New sends no request.
 func New(config *rest.Config, o Options) (*Daemon, error) {
 	d := &Daemon{}
 	var err error
@@ -94,7 +95,7 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	return d, err
 }
 
-// Ways are functions by which an agent's work reads and writes in the API server.
+// Ways are the functions with which an agent's work reads from and writes to the API server.
 type Ways struct {
 	Requests onnode.Requests
 	Restarts onnode.Options
@@ -131,7 +132,8 @@ func Work(w Ways) agent.Work {
 	return both(onnode.New(w.Requests, w.Restarts).Work, newMetadata(w.Report).work)
 }
 
-// both does two kinds of work for a Pod. If one returns an error, the other is done nevertheless.
+// both returns work that does first one, then the other kind of work for a Pod. If the first work returns an error, the
+// second work is done nevertheless.
 func both(first, second agent.Work) agent.Work {
 	return func(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 		again, err = first(ctx, pod)
@@ -143,16 +145,17 @@ func both(first, second agent.Work) agent.Work {
 	}
 }
 
-// Run works until the context ends. If something is unavailable, Run returns no error: see Waiting.
+// Run runs the agent until the context ends. If something that the agent needs is unavailable, Run waits and returns no
+// error; Waiting says what is unavailable.
 func (d *Daemon) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.requests.Start(ctx) }) // Start returns no errors
+	all.Go(func() { _ = d.requests.Start(ctx) }) // Start never returns an error
 	err := d.agent.Run(ctx)
 	all.Wait()
 	return err
 }
 
-// Waiting says what the agent waits for, nil for nothing.
+// Waiting returns what the agent waits for; nil if the agent waits for nothing.
 func (d *Daemon) Waiting() reason.List {
 	why := d.agent.Waiting()
 	if missing := d.requests.Missing(); missing.Code != "" {

@@ -15,17 +15,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// source is the source of the agent's events, with OpenKruise's name.
+// source is the name under which the agent sends events, as OpenKruise's agent does.
 const source = "kruise-daemon-crr"
 
-// longestEvent is the largest length of an event's message that the API server accepts.
+// longestEvent is the largest length of an event's message, as the API server allows.
 const longestEvent = 1024
 
-// patience is how long an event may take to send, because events are not important.
+// patience is how long sending an event may take; it is short because events are not important.
 const patience = 5 * time.Second
 
-// events sends Kubernetes events without client-go's recorder, which would cost the agent megabytes of memory: a Node
-// has few events, and equal events never follow each other within seconds.
+// events sends Kubernetes events without client-go's recorder, which would cost the agent megabytes of memory. The
+// recorder's limits are not needed: a Node has few events, and equal events never follow each other within seconds.
 type events struct {
 	client *rest.RESTClient
 	node   string
@@ -39,7 +39,7 @@ func newEvents(config *rest.Config, node string) (*events, error) {
 	return &events{client: client, node: node}, nil
 }
 
-// tell sends an event. If the event is refused, this is only logged.
+// tell sends an event. If the API server refuses the event, this is only logged.
 func (e *events) tell(ctx context.Context, news onnode.Event) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -20,14 +20,14 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// These are waits between two stops of a container because of its environment, by Pod and container name.
+// These are the waits between two stops of the same container because of its environment.
 const (
 	firstStopRest   = 3 * time.Second
 	longestStopRest = 10 * time.Minute
 )
 
-// metadata reports with which labels and annotations containers run, and stops containers whose environment is
-// outdated.
+// metadata reports with which values of labels and annotations containers run, and stops containers whose environment
+// is outdated.
 type metadata struct {
 	patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error
 	rules runtimemeta.Rules
@@ -50,7 +50,8 @@ type written struct {
 	at     time.Time
 }
 
-// lateCache is how long the cache may take to show a report. If it takes longer, somebody else has changed the report.
+// lateCache is how long the cache may take to show a report that was written. After this time, somebody else must have
+// changed the report.
 const lateCache = 5 * time.Second
 
 func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error) *metadata {
@@ -62,7 +63,7 @@ func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch
 	}
 }
 
-// work is the work of an agent for a Pod.
+// work is the agent's work for a Pod: a report, and stops of containers.
 func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	if pod.DeletionTimestamp != nil || !podstate.IsActive(pod.Pod) || !runtimemeta.Concerns(pod.Pod, apps.Group, apps.AnnotationSidecarSetHash) {
 		m.forget(pod.UID)
@@ -75,7 +76,7 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	}
 	before, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
 	if err != nil {
-		before = runtimemeta.Report{} // the report will be replaced
+		before = runtimemeta.Report{} // a report that cannot be read is replaced
 	}
 	step := m.rules.Next(pod.Pod, instances, before)
 	failed := m.read(ctx, pod, instances, step.Read)
@@ -94,12 +95,12 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	}
 	again = m.again(pod.Pod)
 	if step.Changed && again <= 0 {
-		again = lateCache // in case somebody reverts the report before the cache shows it
+		again = lateCache // checks again, in case somebody reverts the report before the cache shows it
 	}
 	return again, failed
 }
 
-// instances returns the containers of a Pod as reported by the container runtime.
+// instances returns the running containers of a Pod, as the container runtime lists them.
 func (m *metadata) instances(ctx context.Context, pod *agent.Pod) ([]runtimemeta.Instance, error) {
 	listed, err := pod.Containers(ctx)
 	out := make([]runtimemeta.Instance, 0, len(listed))
@@ -112,7 +113,8 @@ func (m *metadata) instances(ctx context.Context, pod *agent.Pod) ([]runtimemeta
 	return out, err
 }
 
-// read reads the environments of instances by ID. If an environment cannot be read, the work continues without it.
+// read reads the environments of the containers with the given IDs. If an environment cannot be read, the work
+// continues without this environment.
 func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtimemeta.Instance, ids []string) error {
 	var errs []error
 	for _, id := range ids {
@@ -130,7 +132,7 @@ func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtime
 	return errors.Join(errs...)
 }
 
-// write sends a report, but only once, although the cache shows the report later.
+// write sends a report, and does not send the same report again while the cache does not show it.
 func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) error {
 	m.mu.Lock()
 	last := m.written[pod.UID]
@@ -163,7 +165,7 @@ func (m *metadata) forget(pod types.UID) {
 	delete(m.written, pod)
 }
 
-// stop stops a container whose environment is outdated, unless it was stopped a short while ago.
+// stop stops a container whose environment is outdated, unless the container was stopped a short while ago.
 func (m *metadata) stop(pod *agent.Pod, id, name string) {
 	pod.Keep(id)
 	key, now := string(pod.UID)+"/"+name, m.rests.Clock.Now()
@@ -172,7 +174,7 @@ func (m *metadata) stop(pod *agent.Pod, id, name string) {
 	}
 	m.rests.Next(key, now)
 	m.rests.GC()
-	_ = pod.Stop(id, nil) // the update continues even if the hook cannot be run
+	_ = pod.Stop(id, nil) // the container is stopped even if the hook cannot be run
 }
 
 // These are waits between two looks at a Pod during an in-place update. A kubelet restarts a container within about a

@@ -13,7 +13,8 @@ type metrics struct {
 	restarts *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics of the agent. waiting is called at each scrape and says what the agent waits for.
+// newMetrics makes and registers the metrics of the agent. waiting is called at each scrape, and returns what the agent
+// waits for.
 func newMetrics(registry prometheus.Registerer, waiting func() reason.List) (*metrics, error) {
 	m := &metrics{restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruise_daemon_container_restarts_total", Help: "Containers of requests that are done, by outcome: restarted or failed.",
@@ -37,7 +38,7 @@ func (m *metrics) restarted(ok bool) {
 	m.restarts.WithLabelValues(outcome).Inc()
 }
 
-// waits is a metric with a series for each thing that the agent waits for.
+// waits is a metric with a series for each reason for which the agent waits.
 type waits struct {
 	ask func() reason.List
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Health serves /livez, which always succeeds, and /healthz, which names what the agent waits for. A liveness probe
-// must not use /healthz, because it would restart an agent that only waits.
+// Health serves /livez, which always succeeds, and /healthz, which fails and says why while the agent waits for
+// something. A liveness probe must not use /healthz, because the kubelet would then restart an agent that only waits.
 func (d *Daemon) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") })
@@ -33,14 +33,14 @@ func (d *Daemon) Health() http.Handler {
 	return mux
 }
 
-// Metrics serves /metrics.
+// Metrics serves the metrics at /metrics.
 func Metrics(from prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(from, promhttp.HandlerOpts{}))
 	return mux
 }
 
-// Profiles serves /debug/pprof.
+// Profiles serves profiles at /debug/pprof.
 func Profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -51,7 +51,7 @@ func Profiles() http.Handler {
 	return mux
 }
 
-// Serve runs an HTTP server at an address until the context ends. If the address is empty, no server is run.
+// Serve runs an HTTP server at an address until the context ends. If the address is empty, no server is started.
 func Serve(ctx context.Context, address string, handler http.Handler) error {
 	if address == "" {
 		return nil

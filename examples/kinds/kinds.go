@@ -1,5 +1,5 @@
-// Package kinds answers "which kinds are there?" with the table of the rows that describe the kinds. Each kind has a
-// folder below this package, with its row and all other code of the kind, and a line in [All].
+// Package kinds answers "which kinds are there?" with the table of all rows; a row describes a kind. Each kind has a
+// folder below this package, with the row and the remaining code of the kind, and a line in [All].
 package kinds
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
 )
 
-// All returns the rows of all kinds, in the order in which the controllers are started.
+// All returns the rows of all kinds, in the starting order of the controllers.
 func All() []kind.Row {
 	return []kind.Row{
 		cloneset.Row(),
@@ -45,7 +45,7 @@ func All() []kind.Row {
 	}
 }
 
-// Measured returns those rows of [All] that have a Sample.
+// Measured returns the rows of [All] with a Sample.
 func Measured() []kind.Row {
 	return slices.DeleteFunc(All(), func(r kind.Row) bool { return !r.IsMeasured() })
 }

@@ -16,27 +16,27 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// Loop is a reconcile loop over Pods without an API kind of its own. A Loop must be used by only one command or
-// manager, like a kind.Row.
+// Loop is a reconcile loop over Pods without a separate API kind. A Loop must be used by a single command or manager,
+// like a kind.Row.
 type Loop struct {
 	// Name is the loop's name in logs and flags.
 	Name string
-	// Controller is the loop's user agent, and the source of its events.
+	// Controller is the loop's user agent, and the source of the loop's events.
 	Controller string
-	// Workers is the number of Pods of the same namespace that are reconciled at the same time.
+	// Workers is the number of Pods of the same namespace to reconcile at the same time.
 	Workers *int
-	// Flag is the name of the flag that sets Workers; empty means that there is no flag.
+	// Flag is the name of the flag for Workers; if empty, there is no flag.
 	Flag string
-	// Gate is the feature gate that must be on for the loop to run; empty means that the loop always runs.
+	// Gate is the feature gate without which the loop does not run; if empty, the loop always runs.
 	Gate apps.Gate
-	// WholePod reports whether the loop has work to do on a Pod that another owner controls. During this work, the
-	// cache keeps all fields of the Pod.
+	// WholePod reports whether the loop has work to do on a Pod of a different owner. During the work, the cache keeps
+	// all fields of the Pod.
 	WholePod func(*corev1.Pod) bool
-	// Setup adds the loop to a manager. The loop writes with c, which must read from the manager's cache.
+	// Setup adds the loop to a manager. The loop writes with c, and c must read from the manager's cache.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 }
 
-// Loops returns the loops, in the order in which they are started.
+// Loops returns the loops, in the starting order.
 func Loops() []Loop {
 	return []Loop{launchPriority(), podReadiness(), sidecarTerminator()}
 }

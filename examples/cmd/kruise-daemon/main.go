@@ -1,4 +1,4 @@
-// Command kruise-daemon runs this project's node agent in place of OpenKruise's daemon.
+// Command kruise-daemon runs the node agent of the project in place of OpenKruise's daemon.
 package main
 
 import (
@@ -53,7 +53,7 @@ The agent runs once on each Node, with the Node's /var/run at /hostvarrun. It wa
 Environment:
   NODE_NAME   name of the Node; required`
 
-// flags are the flags of the command line. A flag that OpenKruise has too has the same name and the same default.
+// flags are the flags of the command line. Flags of OpenKruise have the same name and the same default here.
 type flags struct {
 	kubeconfig              string
 	address, metrics, pprof string
@@ -114,7 +114,7 @@ func (f *flags) run(ctx context.Context, node string) error {
 	return f.serve(logr.NewContext(ctx, log), rest.AddUserAgent(config, "kruise-daemon"), node)
 }
 
-// serve runs the agent and its HTTP servers until one of them fails, or ctx ends.
+// serve runs the agent and the HTTP servers until a server fails, or ctx ends.
 func (f *flags) serve(ctx context.Context, config *rest.Config, node string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

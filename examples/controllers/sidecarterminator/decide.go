@@ -126,7 +126,7 @@ func phaseOf(mains []container) corev1.PodPhase {
 	return corev1.PodSucceeded
 }
 
-// ask adds those containers to a new request that are in no request yet.
+// ask adds the containers without a request to a new request.
 func (t *todo) ask(known knownRequests, containers []container) {
 	for i := range containers {
 		c := &containers[i]

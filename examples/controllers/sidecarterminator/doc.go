@@ -1,11 +1,11 @@
 // Package sidecarterminator is the reference controller that stops the sidecars of Pods that run to completion. Without
-// it, Pods of Jobs and BroadcastJobs would run as long as their log shippers and proxies.
+// the controller, Pods of Jobs and BroadcastJobs would run as long as log shippers and proxies run.
 //
 // A container is a sidecar if its environment sets [apps.EnvTerminateSidecar] or [apps.EnvTerminateSidecarImage] to a
 // literal value. When all main containers have ended (with exit code 0 if the Pod restarts on failure), the controller
 // creates a ContainerRecreateRequest, and the node agent stops the sidecars. On virtual Nodes, the controller replaces
 // the images of the sidecars by images that exit at once. Sidecars whose exit codes are ignored are stopped last.
-// Before this, the controller sets the Pod's phase according to the exit codes of the main containers.
+// Before the stop, the controller sets the Pod's phase according to the exit codes of the main containers.
 //
 // A reconcile first checks that the cache shows all of the controller's writes. Then [decide] returns what must be done
 // for the Pod, and the reconcile carries this out. OpenKruise 1.9 makes only a single request per Pod, so sidecars that

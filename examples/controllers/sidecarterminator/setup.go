@@ -108,7 +108,8 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	return nil
 }
 
-// addTo adds the controller to the manager. A Pod is enqueued when it changes, and when a request for it ends.
+// addTo adds the controller to the manager. A Pod is enqueued on changes of the Pod, and when a request for the Pod
+// ends.
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("sidecarterminator").

@@ -77,8 +77,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, &step, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit)))
 }
 
-// report writes the status if it has changed, and returns when to reconcile again. If the pass ended early, step is
-// nil.
+// report writes the status if it has changed, and returns when to reconcile again. If the reconciliation ended early,
+// step is nil.
 func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Agent], step *pernode.Step, err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Agent).Status
 	status.ObservedGeneration = t.Owner.Generation

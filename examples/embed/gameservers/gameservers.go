@@ -26,7 +26,7 @@ type reconciler struct{ *executor.Parts[*GameServers] }
 
 type turn = executor.Turn[*GameServers]
 
-// decision contains the decisions of a pass. If the pass ended early, fields may be nil.
+// decision contains the decisions of a reconciliation. If the reconciliation ended early, fields may be nil.
 type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered

@@ -37,7 +37,7 @@ type reconciler struct {
 
 type turn = executor.Turn[*Shards]
 
-// decision contains the decisions of a pass. If the pass ended early, fields may be nil.
+// decision contains the decisions of a reconciliation. If the reconciliation ended early, fields may be nil.
 type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
@@ -53,8 +53,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	// The Pods are read even if the pass fails, because the report counts the Pods for the budget, and a budget whose
-	// Pods were not counted admits no request.
+	// The Pods are read even if the reconciliation fails, because the report counts the Pods for the budget, and a
+	// budget whose Pods were not counted admits no request.
 	t.Read(podcontrol.Want{})
 	if problems := r.problems(t.Owner); problems != nil {
 		return r.report(ctx, t, nil, reason.Final(problems))
@@ -136,7 +136,7 @@ func count(t *turn) (disruption.Count, error) {
 }
 
 // report writes the status if it has changed, unless a request was counted against the budget since, and returns when
-// to reconcile again. If the pass ended early, d is nil.
+// to reconcile again. If the reconciliation ended early, d is nil.
 func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error) (ctrl.Result, error) {
 	status := *t.Owner.Status.DeepCopy()
 	status.ObservedGeneration = t.Owner.Generation
@@ -157,7 +157,8 @@ func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error
 }
 
 // permit asks the budget before the operator itself takes a Pod out of service. The budget relies on the last stored
-// count, and the plan limits unavailable Pods by the Pods that this pass has seen: the stricter limit applies.
+// count, and the plan limits unavailable Pods by the Pods that this reconciliation has seen: the stricter limit
+// applies.
 func (r *reconciler) permit(ctx context.Context, s *Shards, pod *corev1.Pod, operation disruption.Operation) error {
 	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Executor.Serves(pod))
 }

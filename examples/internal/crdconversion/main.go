@@ -1,6 +1,6 @@
 // Command crdconversion adds the conversion webhook to each CRD with several versions in a directory, because
-// controller-gen has no marker for conversion. The command adds lines; the rest of a file is not changed. A file that
-// has these lines already is not changed.
+// controller-gen has no marker for conversion. The command adds lines; the rest of a file is not changed. A file with
+// the added lines is not changed again.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// conversion is the text that is added below spec. The manager sets the caBundle later. The first key of spec is
-// "group", so the keys remain sorted, as in all output of controller-gen.
+// conversion is the text to add below spec. The manager sets the caBundle later. The first key of spec is "group", so
+// the keys remain sorted, as in all output of controller-gen.
 const conversion = `  conversion:
     strategy: Webhook
     webhook:
@@ -66,7 +66,7 @@ func rewrite(dir string) error {
 	return nil
 }
 
-// manifest contains the fields of a CRD that this command reads.
+// manifest contains the fields of a CRD to read.
 type manifest struct {
 	Kind string `json:"kind"`
 	Spec struct {
@@ -75,7 +75,7 @@ type manifest struct {
 	} `json:"spec"`
 }
 
-// add returns the CRD with the conversion webhook, or an unchanged CRD if it has only one version.
+// add returns the CRD with the conversion webhook, or an unchanged CRD if there is only a single version.
 func add(crd []byte) ([]byte, error) {
 	m, err := read(crd)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command registration writes a function for each version of the APIs in a directory, which registers types with a
-// scheme. The registered types are those with the marker for API objects, for which deepcopy functions are generated
-// too. The command only parses source code, so it can repair a registration that does not compile.
+// Command registration writes, for each version of the APIs in a directory, the function for registering types with a
+// scheme. The registered types are the types with the marker for API objects. The same types have generated deepcopy
+// functions. The command only parses source code, so the command can repair a registration with compile errors.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// output is the name of the file that is written for a version.
+// output is the name of the written file of a version.
 const output = "zz_generated.register.go"
 
 func main() {
@@ -84,7 +84,7 @@ package %s
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// addKnownTypes registers the types that are marked as API objects.
+// addKnownTypes registers the types marked as API objects.
 func addKnownTypes(scheme *runtime.Scheme) {
 	scheme.AddKnownTypes(
 		GroupVersion,

@@ -34,7 +34,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d deci
 	)
 }
 
-// again is the wait before the next pass if the cache does not show the newest state.
+// again is the wait before the next reconciliation if the cache does not show the newest state.
 const again = time.Second
 
 // remove deletes a run; the garbage collector then deletes the run's Pods.

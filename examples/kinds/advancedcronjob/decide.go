@@ -47,7 +47,7 @@ func (k *known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
 // NoteTold records that events about the missed slots up to a slot were sent.
 func (k *known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
 
-// decision says what a pass must do.
+// decision says what a reconciliation must do.
 type decision struct {
 	// Status is the status to write; it is written before anything else is done.
 	Status v1beta1.AdvancedCronJobStatus

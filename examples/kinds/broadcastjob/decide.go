@@ -12,7 +12,7 @@ import (
 // afterEnd is the shortest time from a job's end to its deletion, so that clients can read the final numbers.
 const afterEnd = time.Second
 
-// observation contains all inputs of a pass.
+// observation contains all inputs of a reconciliation.
 type observation struct {
 	Job      *v1beta1.BroadcastJob
 	Settings *settings
@@ -22,18 +22,18 @@ type observation struct {
 	Now   time.Time
 }
 
-// decision says what a pass must do.
+// decision says what a reconciliation must do.
 type decision struct {
 	// Step is the state of the job, and says which Pods may be created or deleted.
 	Step completion.Step
 	completion.Work
 	// Duplicates are the sorted names of Nodes with several Pods of the job.
 	Duplicates []string
-	// Status is the status to write; Pods that this pass creates or deletes are not counted yet.
+	// Status is the status to write; Pods that this reconciliation creates or deletes are not counted yet.
 	Status v1beta1.BroadcastJobStatus
 }
 
-// decide plans a whole pass for a job with valid settings, from its argument alone.
+// decide plans a whole reconciliation for a job with valid settings, from its argument alone.
 func decide(o *observation) (*decision, error) {
 	claims := make(map[string]completion.Claim, len(o.Nodes))
 	for _, node := range o.Nodes {

@@ -19,7 +19,8 @@ func isHeld(job *v1beta1.BroadcastJob) bool {
 	return job.Status.Phase == v1beta1.PhasePaused && !job.Spec.Paused // OpenKruise has written the status
 }
 
-// nextStatus returns the status after a pass; Pods that this pass creates or deletes are not counted yet.
+// nextStatus returns the status after a reconciliation; Pods that this reconciliation creates or deletes are not
+// counted yet.
 func nextStatus(o *observation, s *completion.Survey, step completion.Step) v1beta1.BroadcastJobStatus {
 	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
 	if step.State == completion.Over {

@@ -51,7 +51,7 @@ type Reconciler struct {
 	unborn  pvc.Unborn
 }
 
-// turn is a pass over a CloneSet.
+// turn is a reconciliation over a CloneSet.
 type turn = executor.Turn[*v1beta1.CloneSet]
 
 // Setup adds the controller of CloneSets, and the controller that finishes updates of their Pods, to the manager. The
@@ -140,7 +140,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	return scaleErr, updateErr
 }
 
-// observed reads the inputs of the pass's decisions.
+// observed reads the inputs of the reconciliation's decisions.
 func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observation {
 	cs, h, restarts := t.Owner, t.History, r.ViewRestart(t, s.restart)
 	o := &observation{

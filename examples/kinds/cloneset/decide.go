@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// observation contains all inputs of a pass.
+// observation contains all inputs of a reconciliation.
 type observation struct {
 	cs              *v1beta1.CloneSet
 	owner           metav1.OwnerReference
@@ -56,8 +56,8 @@ type world struct {
 	newID      func() string
 }
 
-// todo says what a pass must do. The steps are carried out in the order of the fields, up to and including the first
-// step that changes an object.
+// todo says what a reconciliation must do. The steps are carried out in the order of the fields, up to and including
+// the first step that changes an object.
 type todo struct {
 	handOver     []pvc.Transfer
 	deleteClaims []*corev1.PersistentVolumeClaim
@@ -79,7 +79,7 @@ type todo struct {
 	restart *restart.Plan
 }
 
-// decide plans a whole pass from its argument alone.
+// decide plans a whole reconciliation from its argument alone.
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
@@ -213,8 +213,8 @@ func (o *observation) names() sets.Set[string] {
 	return out
 }
 
-// newNames returns names for n new Pods, but at most as many names as one pass may create. awaited says which names
-// must not be used yet.
+// newNames returns names for n new Pods, but at most as many names as one reconciliation may create. awaited says which
+// names must not be used yet.
 func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),

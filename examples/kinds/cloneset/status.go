@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// lookAgain is the wait before the next pass if somebody else has changed the CloneSet, or if no event will announce a
-// change.
+// lookAgain is the wait before the next reconciliation if somebody else has changed the CloneSet, or if no event will
+// announce a change.
 const lookAgain = 100 * time.Millisecond
 
 // report writes the status, deletes revisions beyond the history limit, and returns when to reconcile again.

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// act carries out a plan. A conflict ends the pass: somebody else has changed the object.
+// act carries out a plan. A conflict ends the reconciliation: somebody else has changed the object.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *corev1.Pod, p plan) error {
 	var held error
 	if p.holds {
@@ -36,7 +36,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	}
 	if !equality.Semantic.DeepEqual(v.Owner.Status, p.status) {
 		r.tellEnd(v.Owner, p)
-		return held // the next pass does the rest, with the new version
+		return held // the next reconciliation does the rest, with the new version
 	}
 	if p.releases {
 		if err := r.try(v, pass, "let the Pod be ready", func() error { return r.release(ctx, v) }); err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) gate(v *view) (*gatewriter.Writer, error) {
 }
 
 // patchMetadata replaces the finalizers of a request, and may remove the label for agents. Both were decided for the
-// version in the view, and the next write of the pass requires the new version.
+// version in the view, and the next write of the reconciliation requires the new version.
 func patchMetadata(ctx context.Context, v *view, finalizers []string, deactivates bool) error {
 	metadata := map[string]any{"uid": v.Owner.UID, "resourceVersion": v.Owner.ResourceVersion, "finalizers": finalizers}
 	if deactivates {

@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(r.act(ctx, v, pass, o.pod, p))
 }
 
-// observe collects the inputs of a pass.
+// observe collects the inputs of a reconciliation.
 func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err error) {
 	o = &observed{request: v.Owner, now: v.Now}
 	o.settings, o.problems, _ = resolve(&v.Owner.Spec)

@@ -45,7 +45,7 @@ const (
 	mostConditions = 16
 )
 
-// observed contains all inputs of a pass.
+// observed contains all inputs of a reconciliation.
 type observed struct {
 	request  *v1beta1.ContainerRecreateRequest
 	settings *settings
@@ -57,7 +57,7 @@ type observed struct {
 	now    time.Time
 }
 
-// plan says what a pass must do, in the order of the writes.
+// plan says what a reconciliation must do, in the order of the writes.
 type plan struct {
 	// holds says that the Pod must be made not ready, by adding the finalizer first and closing the gate second; graces
 	// says that the status then gets the time.
@@ -74,11 +74,11 @@ type plan struct {
 	deactivates bool
 	// removes says that the request must be deleted.
 	removes bool
-	// after is the time until the next pass even if no event occurs; zero if none is needed.
+	// after is the time until the next reconciliation even if no event occurs; zero if none is needed.
 	after time.Duration
 }
 
-// decide plans a whole pass from its argument alone.
+// decide plans a whole reconciliation from its argument alone.
 //
 // The agent writes the phase and the states of containers, until the controller completes the request. All writes of
 // the status require the version that was read, so only one of agent and controller can end the request.

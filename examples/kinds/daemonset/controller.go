@@ -49,7 +49,7 @@ type Reconciler struct {
 	fits    *ownercache.Memo[*v1beta1.DaemonSet, *fit]
 }
 
-// turn is a pass over a DaemonSet.
+// turn is a reconciliation over a DaemonSet.
 type turn = executor.Turn[*v1beta1.DaemonSet]
 
 // Setup adds the controller of DaemonSets, and the controller that finishes updates of their Pods, to the manager. The
@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
-// observed reads the inputs of the pass's decisions.
+// observed reads the inputs of the reconciliation's decisions.
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	restarts := r.ViewRestart(t, s.restart)
 	o := &observation{

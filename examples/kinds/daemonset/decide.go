@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// observation contains all inputs of a pass.
+// observation contains all inputs of a reconciliation.
 type observation struct {
 	set      *v1beta1.DaemonSet
 	settings *settings
@@ -38,12 +38,12 @@ type observation struct {
 	// twins are revisions besides the newest revision that have the same template as the newest revision. Pods at a
 	// twin need no update.
 	twins []*appsv1.ControllerRevision
-	// restarts is what the pass knows about the requested restart.
+	// restarts is what the reconciliation knows about the requested restart.
 	restarts *restart.View
 }
 
-// todo says what a pass must do. The steps are carried out in the order of the fields, up to and including the first
-// step that changes an object.
+// todo says what a reconciliation must do. The steps are carried out in the order of the fields, up to and including
+// the first step that changes an object.
 type todo struct {
 	release, adopt []*corev1.Pod
 	// relabel are Pods at a twin: a revision besides the newest with the same template. Such a Pod only needs the label
@@ -54,7 +54,7 @@ type todo struct {
 	step      pernode.Step
 	remove    []*corev1.Pod
 	update    []*corev1.Pod
-	// burst is the largest number of Pods that one pass may create, delete or update.
+	// burst is the largest number of Pods that one reconciliation may create, delete or update.
 	burst int
 	// odd are valid values of the spec that probably have an unintended effect; held are the hooks and budgets for
 	// which Pods wait.
@@ -62,7 +62,7 @@ type todo struct {
 	restart   *restart.Plan
 }
 
-// decide plans a whole pass from its argument alone. The error says what is invalid in the spec.
+// decide plans a whole reconciliation from its argument alone. The error says what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{release: o.pods.NotSelected}
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}

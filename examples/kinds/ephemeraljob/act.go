@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 )
 
-// again is the wait before the next pass if the cache does not show the newest state.
+// again is the wait before the next reconciliation if the cache does not show the newest state.
 const again = time.Second
 
 // addToPod is the fanout task of a single Pod, because a policy may refuse one Pod and accept the next Pod.

@@ -105,7 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, r.report(ctx, v, d, err))
 }
 
-// report writes the status at the end of a pass. why contains the reasons why Pods did not get the containers.
+// report writes the status at the end of a reconciliation. why contains the reasons why Pods did not get the
+// containers.
 func (r *Reconciler) report(ctx context.Context, v *view, d *decision, why error) error {
 	wasRefused := func(pod *corev1.Pod) bool { return r.fanout.Backoff.WasRefused(pod.UID, addToPod()) }
 	if !d.Status.Finished() && (why != nil || !slices.ContainsFunc(d.Open, wasRefused)) {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// observation contains all inputs of a pass.
+// observation contains all inputs of a reconciliation.
 type observation struct {
 	Job      *v1alpha1.EphemeralJob
 	Settings *settings
@@ -25,18 +25,18 @@ type observation struct {
 	Now  time.Time
 }
 
-// decision says what a pass must do.
+// decision says what a reconciliation must do.
 type decision struct {
 	// Step is the state of the job, and contains the number of Pods that may get containers.
 	Step completion.Step
 	// Open lists the wanted Pods that do not have the containers yet, the oldest first. The first Step.Start of these
 	// Pods get the containers now.
 	Open []*corev1.Pod
-	// Status is the status to write; containers that this pass adds are not counted yet.
+	// Status is the status to write; containers that this reconciliation adds are not counted yet.
 	Status v1alpha1.EphemeralJobStatus
 }
 
-// decide plans a whole pass for a job with valid settings, from its argument alone.
+// decide plans a whole reconciliation for a job with valid settings, from its argument alone.
 func decide(o *observation) *decision {
 	s := survey(o)
 	d := &decision{Step: completion.Next(o.Settings.rules, s.progress(&o.Job.Status), o.Now), Open: s.open}

@@ -41,8 +41,8 @@ const (
 	NotReported reason.Code = "NotReported"
 )
 
-// status returns the status to write; containers that this pass adds are not counted yet. The status of a job that has
-// ended does not change.
+// status returns the status to write; containers that this reconciliation adds are not counted yet. The status of a job
+// that has ended does not change.
 func (s *seen) status(o *observation, step completion.Step) v1alpha1.EphemeralJobStatus {
 	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
 	if step.State == completion.Over {

@@ -39,8 +39,8 @@ type Reconciler struct {
 	pods      *ownercache.Index[*corev1.Pod]
 	nodes     *ownercache.Index[*corev1.Node]
 	workloads *workloads.Numbered
-	// writer writes generated PersistentPodStates. No pass waits until the cache shows these writes: a change requires
-	// the version that was read, and a name can be created only once.
+	// writer writes generated PersistentPodStates. No reconciliation waits until the cache shows these writes: a change
+	// requires the version that was read, and a name can be created only once.
 	writer  client.Client
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
@@ -107,8 +107,8 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	return r, errors.Join(r.cache.Owners.Add(targetIndex, byTarget), r.pods.Add(nodeIndex, byNode))
 }
 
-// sources returns the caches on which decisions depend. No pass decides before all these caches are known to be recent
-// enough.
+// sources returns the caches on which decisions depend. No reconciliation decides before all these caches are known to
+// be recent enough.
 func (r *Reconciler) sources() []trackedclient.Source {
 	sources := append([]trackedclient.Source{trackedclient.Pods(r.pods)}, r.workloads.Sources()...)
 	if r.options.Namespace != "" {

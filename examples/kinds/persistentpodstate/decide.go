@@ -89,8 +89,8 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// draft is a set of records that is copied only before the first change, because most passes change none of thousands
-// of records.
+// draft is a set of records that is copied only before the first change, because most reconciliations change none of
+// thousands of records.
 type draft struct {
 	records records
 	changed bool

@@ -40,7 +40,8 @@ const (
 	eventNotDeleted = "NotDeleted"
 )
 
-// overtakenRetry is the wait before the next count if an operation was counted against the budget during a pass.
+// overtakenRetry is the wait before the next count if an operation was counted against the budget during a
+// reconciliation.
 const overtakenRetry = 100 * time.Millisecond
 
 // strayRetry is the wait before the next check of Pods onto which another budget has to write the names.

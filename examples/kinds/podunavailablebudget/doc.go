@@ -4,9 +4,9 @@
 // spec, [Serving] determines which Pods are in service, and the type finder finds the budgets of a Pod. The controller
 // neither creates nor deletes Pods.
 //
-// A pass counts the Pods with the budget's name in their annotations, and writes the name onto selected Pods that lack
-// the name. The status is written only if no operation was counted against the budget since the count. A budget whose
-// Pods were not counted yet admits no request.
+// A reconciliation counts the Pods with the budget's name in their annotations, and writes the name onto selected Pods
+// that lack the name. The status is written only if no operation was counted against the budget since the count. A
+// budget whose Pods were not counted yet admits no request.
 //
 // This controller differs from OpenKruise in four points. This controller also protects the remaining Pods of a deleted
 // budget, if another budget selects the Pods. This controller protects Pods from their creation on, and knows how many

@@ -31,7 +31,7 @@ type strays struct {
 }
 
 // of returns the Pods that look finds. If no event has occurred since the last search, look is not called, and the
-// result is nil. If an event occurs during a search, the next pass searches again.
+// result is nil. If an event occurs during a search, the next reconciliation searches again.
 func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	clean := s.clean[budget]
@@ -46,14 +46,14 @@ func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	return look()
 }
 
-// searchesAgain reports whether the next pass of a budget must search for strays again: the names could not be written
-// onto a Pod, another budget has to write some of the names and may be deleted before, or there were more strays than a
-// pass handles.
+// searchesAgain reports whether the next reconciliation of a budget must search for strays again: the names could not
+// be written onto a Pod, another budget has to write some of the names and may be deleted before, or there were more
+// strays than a reconciliation handles.
 func searchesAgain(found, mine int, failed error) bool {
 	return failed != nil || found > mine || mine > fanout.PerPass
 }
 
-// look makes the next pass of a budget search for strays, Pods that lack the budget's name.
+// look makes the next reconciliation of a budget search for strays, Pods that lack the budget's name.
 func (s *strays) look(budget types.UID) { s.forget(budget) }
 
 func (s *strays) forget(budget types.UID) {
@@ -91,7 +91,7 @@ func (r *Reconciler) found(object client.Object, q queue) {
 }
 
 // statusChanged enqueues a budget after its status was written. After an admitted request a new count may be needed
-// although no other event occurs. Manual changes of the status are reverted by the next pass.
+// although no other event occurs. Manual changes of the status are reverted by the next reconciliation.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.PodUnavailableBudget)
 	after, same := e.ObjectNew.(*v1beta1.PodUnavailableBudget)

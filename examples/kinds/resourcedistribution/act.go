@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// work contains the decisions and results of a pass.
+// work contains the decisions and results of a reconciliation.
 type work struct {
 	resource *api.Resource
 	owner    metav1.OwnerReference
@@ -35,7 +35,7 @@ type work struct {
 	mu        sync.Mutex
 	succeeded int
 	failures  map[v1beta1.ResourceDistributionConditionType]map[string]error // errors by condition and namespace
-	wrote     map[verb][]string                                              // names of namespaces, by what was done
+	wrote     map[verb][]string                                              // names of namespaces, by verb
 }
 
 // place is a namespace with the copy in it; several places are handled at the same time.
@@ -72,7 +72,7 @@ func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespa
 	w.failures[condition][namespace] = err
 }
 
-// done records that the copy in a namespace matches the template, and what was done to the copy. An empty verb means
+// done records that the copy in a namespace matches the template, and how the copy was changed. An empty verb means
 // that nothing was done.
 func (w *work) done(namespace string, how verb) {
 	w.mu.Lock()
@@ -134,7 +134,7 @@ func (w *work) settled(namespace string, d decision) bool {
 func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
 func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 
-// act carries out the decisions. If a namespace refuses a copy, the other namespaces still get their copies.
+// act carries out the decisions. If a namespace refuses a copy, all remaining namespaces still get copies.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
@@ -179,8 +179,8 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 // errSettled means that nothing needs to be done or reported about a copy now.
 var errSettled = errors.New("settled")
 
-// note records the result for a copy, and returns an error only if the write deserves an immediate retry. For all other
-// errors the owner is already enqueued for later.
+// note records the result for a copy, and returns an error only if the write deserves an immediate retry. After any
+// different error the owner is already enqueued for later.
 func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errSettled):
@@ -196,8 +196,8 @@ func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1
 	return false, err
 }
 
-// write creates a missing copy, or reads and updates an existing copy. condition is the type of the condition that
-// reports a failure.
+// write creates a missing copy, or reads and updates an existing copy. condition is the type of the condition for a
+// failure.
 func (r *Reconciler) write(
 	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
 ) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
@@ -244,7 +244,7 @@ func (r *Reconciler) write(
 	return updated, "", nil
 }
 
-// again is the wait before the next pass if the cache does not show the newest state.
+// again is the wait before the next reconciliation if the cache does not show the newest state.
 const again = time.Second
 
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *work, namespace string) (verb, error) {

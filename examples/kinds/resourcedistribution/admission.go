@@ -62,9 +62,9 @@ type resourceJudge struct {
 	namespace string
 }
 
-// check returns the errors that the API server finds in a copy, if the resource has changed. If an object of the same
-// name exists, this is not an error. If the API server does not answer, the resource is accepted with a warning; if
-// copies are refused later, the status says so.
+// check returns the errors that the API server finds in a copy, if the resource has changed. An existing object of the
+// same name is not an error. If the API server does not answer, the resource is accepted with a warning; if copies are
+// refused later, the status says so.
 func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.ResourceDistribution) (field.ErrorList, string) {
 	if !j.dry.On() || j.namespace == "" || stored != nil && bytes.Equal(obj.Spec.Resource.Raw, stored.Spec.Resource.Raw) {
 		return nil, ""

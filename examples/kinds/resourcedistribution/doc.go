@@ -14,5 +14,5 @@
 // stringData into data, so that such a Secret is not written again and again. This controller counts the copies again
 // when a namespace is deleted, and creates a copy by itself when an object that had the copy's name is deleted. Labels,
 // annotations and finalizers that were removed from the template stay on the copies, because somebody else may rely on
-// them by now.
+// the additions by now.
 package resourcedistribution

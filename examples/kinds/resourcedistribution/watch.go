@@ -99,7 +99,7 @@ func requestFor(name string) reconcile.Request {
 }
 
 // keepOwner copies, for the cache, the fields of a ConfigMap or Secret that the controller reads. If no
-// ResourceDistribution controls the object, only its identity is kept.
+// ResourceDistribution controls the object, only the identity is kept.
 func keepOwner(kept, found client.Object) {
 	if ownerOf(found) != "" {
 		kept.SetOwnerReferences(found.GetOwnerReferences())

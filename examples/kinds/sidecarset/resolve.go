@@ -102,7 +102,7 @@ func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *se
 }
 
 // readCount validates an integer or a percentage. A percentage with decimals leads to a warning, because OpenKruise
-// cannot parse it.
+// cannot parse decimals.
 func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString) {
 	before := len(read.Problems)
 	// A value that is invalid for one Pod is invalid for any number of Pods.
@@ -175,8 +175,8 @@ func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	}
 }
 
-// anyValue expands each term with the value "*": the term is replaced by one term for each value that its label has
-// among the Pods. found is true if there is such a term.
+// anyValue expands each term with the value "*": the term is replaced by a term for each value of the label among the
+// Pods. found is true if there is such a term.
 func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pub.ScatterTerm, found bool) {
 	add := func(term pub.ScatterTerm) {
 		if !slices.Contains(out, term) {

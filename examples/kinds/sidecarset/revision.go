@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// syncHistory finds or creates the revision of the present sidecars. If the pass must end, the field Update of the
-// history is nil.
+// syncHistory finds or creates the revision of the present sidecars. If the reconciliation must end, the field Update
+// of the history is nil.
 func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass) (*revision.History, error) {
 	set := v.Owner
 	owner := revision.OwnerOf(set, r.Cache.Kind())

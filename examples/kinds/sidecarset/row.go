@@ -70,7 +70,7 @@ func sampleSidecarSet(s kind.Shape) *v1beta1.SidecarSet {
 	return set
 }
 
-// injectedSample returns a Pod with one container besides the sidecars of the sample.
+// injectedSample returns a Pod with a single container besides the sidecars of the sample.
 func injectedSample(s kind.Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds

@@ -32,8 +32,8 @@ type told struct {
 	refused    string    // why the API server refuses new Pods
 }
 
-// tell sends events that say why some Pods do not get the newest sidecars. If the result is above zero, it is the time
-// until the next pass.
+// tell sends events that say why some Pods do not get the newest sidecars. A result above zero is the time until the
+// next reconciliation.
 func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	worst, wait := heldUp(work, v.Now)
 	if worst != nil {

@@ -38,7 +38,7 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.StatefulSet]
 }
 
-// turn is a pass over a StatefulSet.
+// turn is a reconciliation over a StatefulSet.
 type turn = executor.Turn[*v1beta1.StatefulSet]
 
 // Setup adds the controller of StatefulSets, and the controller that finishes updates of their Pods, to the manager.
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
-// observed reads the inputs of the pass's decisions.
+// observed reads the inputs of the reconciliation's decisions.
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	set, h, restarts := t.Owner, t.History, r.ViewRestart(t, s.restart)
 	o := &observation{

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// observation contains all inputs of a pass.
+// observation contains all inputs of a reconciliation.
 type observation struct {
 	set             *v1beta1.StatefulSet
 	settings        *settings
@@ -40,8 +40,8 @@ type observation struct {
 	restarts        *restart.View
 }
 
-// todo says what a pass must do. The steps are carried out in the order of the fields, up to and including the first
-// step that changes an object.
+// todo says what a reconciliation must do. The steps are carried out in the order of the fields, up to and including
+// the first step that changes an object.
 type todo struct {
 	release, adopt, relabel []*corev1.Pod
 	own                     []pvc.Owned
@@ -67,7 +67,7 @@ type todo struct {
 	restart *restart.Plan
 }
 
-// decide plans a whole pass from its argument alone. The error says what is invalid in the spec.
+// decide plans a whole reconciliation from its argument alone. The error says what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{unowned: sets.New[string]()}
 	t.release = slices.Concat(o.pods.NotSelected, o.members.Unnumbered)

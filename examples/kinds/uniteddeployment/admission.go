@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates UnitedDeployments. The API server validates the workloads of subsets by dry-run
-// creations.
+// endpoint returns the admission rules that default and validate UnitedDeployments. The API server validates the
+// workloads of subsets by dry-run creations.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.UnitedDeployment, v1alpha1.UnitedDeployment] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{TemplateNoDefaults: gates[apps.GateTemplateNoDefaults]}
@@ -55,7 +55,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.UnitedDeployme
 	return rules
 }
 
-// templateParts are the workload templates, and the Pod and claim templates in them.
+// templateParts returns the workload templates, and the Pod and claim templates in the workload templates.
 func templateParts(admission.Spec) []admission.TemplatePart {
 	parts := []admission.TemplatePart{
 		{Path: "template.statefulSetTemplate.spec", Into: &appsv1.StatefulSetSpec{}},
@@ -74,19 +74,19 @@ func templateParts(admission.Spec) []admission.TemplatePart {
 }
 
 // workloadJudge asks the API server to validate the workloads of subsets. StatefulSets and Deployments of Kubernetes
-// are validated as a whole; of the other kinds only the Pod templates, because these kinds have webhooks in the same
-// process, which should not wait for each other.
+// are validated as a whole. Of the other kinds only the Pod templates are validated, because these kinds have webhooks
+// in the same process, and webhooks should not wait for each other.
 type workloadJudge struct {
 	pods admission.TemplateJudge
 	dry  admission.DryRun
 }
 
-// mostJudged limits the number of workloads validated for an object. Most subsets differ only in the values of the same
-// fields.
+// mostJudged is the largest number of workloads that are validated for an object. Most subsets differ only in the
+// values of the same fields.
 const mostJudged = 5
 
-// check validates the first subsets, up to the first that has an error. Errors name the field of the template, and the
-// subset.
+// check validates the workloads of the first subsets, up to the first workload with an error. An error names the field
+// of the template, and the subset.
 func (j *workloadJudge) check(ctx context.Context, obj, stored *v1beta1.UnitedDeployment) (problems field.ErrorList, warning string) {
 	subsets := obj.Spec.Topology.Subsets
 	if len(subsets) == 0 {
@@ -120,8 +120,8 @@ func subsetNamed(ud *v1beta1.UnitedDeployment, name string) *v1beta1.Subset {
 	return nil
 }
 
-// sample returns the workload of a subset with zero replicas, and the path of its template. If subset is nil, the
-// template is used without changes.
+// sample returns the workload of a subset, with zero replicas, and the path of its template. If subset is nil, the
+// workload is the template without changes.
 func sample(ud *v1beta1.UnitedDeployment, subset *v1beta1.Subset) (workload, *field.Path) {
 	found := templatesOf(&ud.Spec.Template)
 	if len(found) != 1 || subset == nil || ud.Spec.Selector == nil {
@@ -156,8 +156,8 @@ func podTemplate(w workload) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: p.pod, Claims: p.claims}
 }
 
-// whole validates a workload of Kubernetes. Errors that may be temporary, for example because of a quota, are reported
-// only when the workload is created.
+// whole makes the API server validate a whole workload of Kubernetes. Errors that may be temporary, for example because
+// of a quota, are reported only when the workload is created.
 func (j *workloadJudge) whole(ctx context.Context, path *field.Path, next, was workload) (field.ErrorList, string) {
 	object, ok := next.(client.Object)
 	if !j.dry.On() || !ok || apiequality.Semantic.DeepEqual(next, was) {

@@ -34,23 +34,23 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "uniteddeployment-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles UnitedDeployments.
 type Reconciler struct {
 	cache     *ownercache.Cache[*v1beta1.UnitedDeployment]
-	workloads []*ownercache.Index[client.Object] // by kind
+	workloads []*ownercache.Index[client.Object] // one index for each workload kind
 	owners    *workloads.Owners
 	pods      *ownercache.Index[*corev1.Pod]
 	revisions *ownercache.Index[*appsv1.ControllerRevision]
 	histories *revision.Histories
 	fanout    *fanout.Fanout
 	told      *kruise.Told
-	// unscheduled holds since when Pods are unschedulable, for Pods whose condition has no time.
+	// unscheduled contains since when Pods are unschedulable, for Pods whose condition has no time.
 	unscheduled *ownercache.Memory[map[types.UID]time.Time]
 	options     Options
 }
@@ -58,8 +58,9 @@ type Reconciler struct {
 // view is a UnitedDeployment as the cache shows it.
 type view = ownercache.View[*v1beta1.UnitedDeployment]
 
-// Setup adds the controller to the manager. The controller writes with c. The scheme must know the types of this group.
-// The kind's Row says which fields of workloads and Pods the cache keeps.
+// Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache. The
+// scheme must contain the types of this group. The Row of this kind says which fields of workloads and Pods the cache
+// keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -99,7 +100,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile does the next step towards a UnitedDeployment's spec.
+// Reconcile takes the next step towards the state that a UnitedDeployment's spec describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the workloads
@@ -124,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if t.remember {
 		r.tellStandings(o, t)
 		_, err := v.WriteStatus(ctx, o.remembered(t))
-		pass.Wake(time.Millisecond) // the event of a status wakes nobody
+		pass.Wake(time.Millisecond) // the event of a status write does not enqueue the UnitedDeployment
 		return pass.Result(err)
 	}
 	done := r.act(ctx, v, pass, t)
@@ -161,8 +162,8 @@ func (r *Reconciler) claim(ctx context.Context, v *view, pass *fanout.Pass, s *s
 	)
 }
 
-// syncHistory finds or creates the revision of the present template. If the pass must end, Update of the history is
-// nil.
+// syncHistory finds or creates the revision of the present template. If the reconciliation must end, the field Update
+// of the history is nil.
 func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass) (*revision.History, error) {
 	ud := v.Owner
 	h := r.histories.Of(revision.OwnerOf(ud, r.cache.Kind()), kruise.Collisions(ud.Status.CollisionCount), r.revisions.Of(ud.Namespace, ud.UID))
@@ -177,7 +178,7 @@ func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass
 	})
 }
 
-// podsOf returns the active Pods of the workloads.
+// podsOf returns a function that returns the active Pods of a workload.
 func (r *Reconciler) podsOf(v *view, owned []workload) func(types.UID) []*corev1.Pod {
 	found, before, now := map[types.UID][]*corev1.Pod{}, r.unscheduled.Of(v.Owner.UID), map[types.UID]time.Time{}
 	for _, w := range owned {
@@ -196,7 +197,8 @@ func (r *Reconciler) podsOf(v *view, owned []workload) func(types.UID) []*corev1
 	return func(workload types.UID) []*corev1.Pod { return found[workload] }
 }
 
-// act carries out the decisions concurrently: a refusal in a subset says nothing about other subsets.
+// act carries out the decisions about all subsets at the same time: if the API server refuses the write of a subset,
+// the other subsets are still written.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *todo) (done outcome) {
 	if t.err != nil {
 		return outcome{update: reason.Final(t.err)}
@@ -235,7 +237,8 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *tod
 	return done
 }
 
-// stop ends a pass before decisions are made. The error is reported by a condition and an event.
+// stop ends a reconciliation that cannot make decisions because of err. The error is reported by a condition and an
+// event.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, condition, event string, err error) (ctrl.Result, error) {
 	if err == nil {
 		return pass.Result()

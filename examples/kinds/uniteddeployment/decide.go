@@ -24,11 +24,11 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// WorkloadEnding means that somebody is deleting the workload of a subset, and that a finalizer delays its removal. The
-// controller then creates a new workload.
+// WorkloadEnding means that the workload of a subset is being deleted, and that a finalizer delays the removal. After
+// the removal, the controller creates a new workload.
 const WorkloadEnding reason.Code = "WorkloadEnding"
 
-// observation contains all inputs of a pass.
+// observation contains all inputs of a reconciliation.
 type observation struct {
 	ud       *v1beta1.UnitedDeployment
 	settings *settings
@@ -38,35 +38,35 @@ type observation struct {
 	// pods returns the active Pods of a workload.
 	pods func(types.UID) []*corev1.Pod
 	now  time.Time
-	// fromStart is true if spec.ordinals.start counts for StatefulSets of this group.
+	// fromStart is true if spec.ordinals.start is effective for StatefulSets of this group.
 	fromStart bool
 }
 
-// todo says what a pass must do.
+// todo says what a reconciliation must do.
 type todo struct {
 	subsets []*part
-	// surplus are deletions of duplicate workloads of a subset; gone are deletions of workloads of removed subsets, or
-	// of another kind.
+	// surplus are deletions of further workloads of a subset that has several; gone are deletions of workloads of
+	// removed subsets, or of another kind.
 	surplus, gone, changes []*write
 	create                 []workload
-	// err says why nothing may be changed.
+	// err is the reason why nothing may be changed; nil if there is none.
 	err      error
 	division subsets.Division
 	wake     time.Duration
-	// remember says that the numbers of the subsets have to be stored before anything is done.
+	// remember is true if the numbers of the subsets must be stored before anything else is done.
 	remember bool
 }
 
-// part is a subset with what a pass has found out about it.
+// part is a subset, with what a reconciliation has found out about the subset.
 type part struct {
 	spec *v1beta1.Subset
-	have workload // nil if there is none
+	have workload // nil if the subset has no workload
 	pods []*corev1.Pod
-	was  *v1beta1.Condition // Schedulable, as stored
-	told int                // replicas, as stored
+	was  *v1beta1.Condition // the stored condition Schedulable
+	told int                // the stored number of replicas
 	hold bool
 	mark subsets.Mark
-	// updated are the Pods at the newest revision, and updatedReady those of them that are ready.
+	// updated is the number of Pods at the newest revision, and updatedReady the number of these Pods that are ready.
 	updated, updatedReady int
 	reserved              []*corev1.Pod
 
@@ -77,7 +77,7 @@ type part struct {
 	why      reason.List
 }
 
-// decide plans a whole pass from its argument alone.
+// decide plans a whole reconciliation from its argument alone.
 func decide(o *observation) *todo {
 	t := &todo{}
 	byName := o.sort(t)
@@ -104,8 +104,8 @@ func decide(o *observation) *todo {
 	return t
 }
 
-// sort finds the workload of each subset, and the workloads to delete. If a subset has several workloads, the workload
-// with the most ready Pods is kept, among equals the oldest.
+// sort finds the workload of each subset, and the workloads that must be deleted. If a subset has several workloads,
+// the workload with the most ready Pods is kept; of several such workloads, the oldest.
 func (o *observation) sort(t *todo) map[string]workload {
 	kind, byName := reflect.TypeOf(o.settings.template.workload), map[string]workload{}
 	better := func(a, b workload) int {
@@ -143,7 +143,7 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 	was := o.ud.Status.SubsetStatuses
 	if i := slices.IndexFunc(was, func(s v1beta1.UnitedDeploymentSubsetStatus) bool { return s.Name == spec.Name }); i >= 0 {
 		p.was, p.told = was[i].Conditions.Find(apps.ConditionSubsetSchedulable), int(was[i].Replicas)
-	} else if len(was) > 0 && o.settings.reserve { // a new subset among others proves itself first
+	} else if len(was) > 0 && o.settings.reserve { // an added subset must first prove that its Pods run
 		p.was = &v1beta1.Condition{Status: corev1.ConditionFalse, Reason: apps.ReasonSubsetCreated, LastTransitionTime: metav1.NewTime(o.now)}
 	}
 	if p.have == nil {
@@ -162,7 +162,8 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 	return p
 }
 
-// judge says whether a subset gets further Pods, and which of its Pods are reserved.
+// judge decides whether a subset gets further Pods, and which of its Pods are reserved. A reserved Pod cannot run, and
+// has a substitute in another subset.
 func (o *observation) judge(t *todo, p *part) {
 	if !o.settings.adaptive {
 		return
@@ -189,7 +190,7 @@ func (o *observation) judge(t *todo, p *part) {
 	t.soon(wait)
 }
 
-// reserve decides whether a Pod is reserved, and returns the time until the next check.
+// reserve decides whether a Pod is reserved, and returns the time until the next decision.
 func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 	var was *bool
 	if label, ok := pod.Labels[apps.LabelReservedPod]; ok {
@@ -209,7 +210,7 @@ func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 	return wait
 }
 
-// soon requeues the UnitedDeployment after the given time.
+// soon makes sure that the UnitedDeployment is reconciled again after the given time at the latest.
 func (t *todo) soon(wait time.Duration) {
 	if wait > 0 && (t.wake == 0 || wait < t.wake) {
 		t.wake = wait
@@ -217,8 +218,8 @@ func (t *todo) soon(wait time.Duration) {
 }
 
 // divide divides the replicas among the subsets. Without reserved Pods, every replica gets a place as far as the bounds
-// allow: pending Pods make an autoscaler add Nodes. So the last closed subsets are opened again until all replicas have
-// a place.
+// of the subsets allow, because pending Pods make an autoscaler add Nodes. So closed subsets are opened again, the last
+// first, until all replicas have a place.
 func (o *observation) divide(parts []*part) (subsets.Division, error) {
 	states := make([]subsets.State, len(parts))
 	for i, p := range parts {
@@ -249,7 +250,8 @@ func (o *observation) divide(parts []*part) (subsets.Division, error) {
 	return d, err
 }
 
-// state returns the present state of a subset. Pods in excess of the replicas, as in a rolling update, do not count.
+// state returns the present state of a subset. Pods that exist in addition to the replicas, as during a rolling update,
+// are not counted.
 func (o *observation) state(p *part) subsets.State {
 	s := subsets.State{Standing: p.mark.Standing}
 	if p.have == nil {
@@ -263,13 +265,13 @@ func (o *observation) state(p *part) subsets.State {
 	return s
 }
 
-// about returns the limits that concern a subset.
+// about returns those limits that concern a subset.
 func about(subset string, limits reason.List) reason.List {
 	path := subsetPath(subset).String()
 	return slices.DeleteFunc(slices.Clone(limits), func(why reason.Reason) bool { return why.Path != path && !strings.HasPrefix(why.Path, path+".") })
 }
 
-// shape compares the workload of a subset with the wanted workload, and plans the change.
+// shape compares the workload of a subset with the workload as it should be, and plans the change.
 func (o *observation) shape(t *todo, p *part) error {
 	p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
 	want, n, err := build(o.ud, o.settings.template, p.spec, o.revision, numbers{replicas: int32(p.replicas), kept: &p.kept, unavailable: o.unavailable(p)})
@@ -298,8 +300,9 @@ func (o *observation) shape(t *todo, p *part) error {
 	return nil
 }
 
-// unavailable returns how many Pods of a subset may be unavailable: while Pods of the subset are reserved, as many as
-// are unavailable now, so that an update does not wait for Pods that cannot start. If nil, the number is not changed.
+// unavailable returns how many Pods of a subset may be unavailable. While Pods of the subset are reserved, this is the
+// number of Pods that are unavailable now, so that an update does not wait for Pods that cannot start. If the result is
+// nil, the number is not changed.
 func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	if !o.settings.template.reserves {
 		return nil
@@ -321,7 +324,7 @@ func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	}
 	usual, was := partsOf(o.settings.template.workload).unavailable, partsOf(p.have).unavailable
 	switch {
-	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // as in the template, or the default
+	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // as in the template
 		return nil
 	case usual != nil:
 		return usual
@@ -332,8 +335,8 @@ func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	return new(intstr.FromString("20%"))
 }
 
-// stuckAt returns Pods of a StatefulSet of Kubernetes that block an update: the Pods must be updated and are not ready.
-// Kubernetes would wait until such Pods are ready.
+// stuckAt returns the Pods of a StatefulSet of Kubernetes that block an update: Pods that must be updated and are not
+// ready. Kubernetes would wait until such Pods are ready.
 func (o *observation) stuckAt(p *part) (out []*corev1.Pod) {
 	set, ok := p.have.(*appsv1.StatefulSet)
 	if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
@@ -349,7 +352,7 @@ func (o *observation) stuckAt(p *part) (out []*corev1.Pod) {
 	return out
 }
 
-// uses reports whether a Pod has a revision.
+// uses reports whether any Pod has a revision.
 func (o *observation) uses(rev *appsv1.ControllerRevision) bool {
 	return slices.ContainsFunc(o.workloads, func(w workload) bool {
 		return w.GetLabels()[apps.LabelSubsetRevision] == rev.Name || slices.ContainsFunc(o.pods(w.GetUID()), func(pod *corev1.Pod) bool { return pod.Labels[apps.LabelSubsetRevision] == rev.Name })

@@ -11,11 +11,12 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// wasClosed reports whether the subset was closed in the stored status.
+// wasClosed reports whether the subset is closed according to the stored status.
 func (p *part) wasClosed() bool { return p.was != nil && p.was.Status == corev1.ConditionFalse }
 
-// settled counts the Pods that hold a place. A workload with numbers gives up the highest numbers first, so a pending
-// Pod below a settled one stays. Pods that are to be reserved hold their places.
+// settled returns how many Pods must keep their place in the subset. A workload with ordinals deletes the Pods with the
+// highest ordinals first, so a pending Pod stays if a Pod with a higher ordinal must stay. Pods that are to be reserved
+// keep their places.
 func (o *observation) settled(p *part) (n int) {
 	numbers, numbered := workloads.Ordinals(p.have, o.fromStart)
 	for _, pod := range p.pods {
@@ -33,9 +34,10 @@ func (o *observation) settled(p *part) (n int) {
 	return n
 }
 
-// hold leaves closed subsets their stored replicas until the substitutes in other subsets are ready. A Deployment in
-// the middle of a rollout is scaled down in proportion over its ReplicaSets, so a smaller number costs settled Pods,
-// too: the subset would lose one after the other. A subset that closes only now is lowered once.
+// hold keeps the replicas of closed subsets at the stored numbers until the substitutes in other subsets are ready. A
+// Deployment in the middle of a rollout is scaled down in proportion over its ReplicaSets. So a smaller number would
+// also delete Pods that run, and the subset would lose one Pod after the other. A subset that is closed in this
+// reconciliation is scaled down once.
 func (o *observation) hold(parts []*part) {
 	if !o.settings.adaptive || o.settings.reserve || !slices.ContainsFunc(parts, (*part).awaitsPods) {
 		return
@@ -45,7 +47,7 @@ func (o *observation) hold(parts []*part) {
 	}
 }
 
-// awaitsPods reports whether the Pods of an open subset are to become ready.
+// awaitsPods reports whether Pods of an open subset have not become ready yet.
 func (p *part) awaitsPods() bool {
 	want, ready := p.told, 0
 	if p.have != nil {
@@ -59,8 +61,8 @@ func (p *part) awaitsPods() bool {
 	return !p.wasClosed() && ready < want
 }
 
-// remembers reports whether a closed subset is about to be lowered below its stored replicas. Without the stored number
-// a pass after a crash would lower the subset once more.
+// remembers reports whether a closed subset is about to be scaled down below its stored replicas. If the number were
+// not stored, a reconciliation after a crash would scale the subset down once more.
 func (o *observation) remembers(p *part) bool {
 	return p.mark.Standing == subsets.Closed && !o.settings.reserve && p.have != nil &&
 		p.replicas < int(partsOf(p.have).replicas) && (!p.wasClosed() || p.replicas < p.told)

@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// encode returns the data of a revision, with the same bytes as OpenKruise: sorted keys, and creation times of null.
+// encode returns the data of a revision with the same bytes as OpenKruise: keys are sorted, and creation times are
+// null.
 func encode(t *v1beta1.SubsetTemplate) ([]byte, error) {
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -47,8 +48,8 @@ func addTimes(value any) {
 	}
 }
 
-// isIn reports whether a revision has a template. data is the result of encode. OpenKruise writes templates of
-// CloneSets in the form of v1beta1, and up to 1.9.0 in the form of v1alpha1.
+// isIn reports whether a revision records a template. data is the result of encode for the template. OpenKruise up to
+// 1.9.0 records templates of CloneSets in the form of v1alpha1, and later versions in the form of v1beta1.
 func isIn(rev *appsv1.ControllerRevision, t *v1beta1.SubsetTemplate, data []byte) bool {
 	content, isObject := bytes.CutPrefix(bytes.TrimSpace(rev.Data.Raw), []byte("{"))
 	holds := func(version string) bool {

@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// write is a change of an object.
+// write is a change of an object, or a deletion.
 type write struct {
-	workload // the object, which may also be a Pod
+	workload // the object, which can also be a Pod
 
 	patch *patch // nil for a deletion
 }
@@ -31,7 +31,7 @@ func titleOf(w workload) string {
 type patch struct {
 	Type types.PatchType
 	Body any
-	// Whole is true if the revision or the subset's patch has changed.
+	// Whole is true if the patch replaces the whole spec, because the revision or the subset's patch has changed.
 	Whole bool
 }
 
@@ -42,7 +42,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// changeOf returns the patch from a workload to the wanted workload, nil if nothing differs.
+// changeOf returns the patch that changes the workload have to the workload want; nil if no patch is needed.
 func changeOf(have, want workload, n numbers) *patch {
 	is, labels, annotations := partsOf(have), want.GetLabels(), want.GetAnnotations()
 	if have.GetLabels()[apps.LabelSubsetRevision] != labels[apps.LabelSubsetRevision] || !sameText(have.GetAnnotations(), annotations[apps.AnnotationSubsetPatch]) {
@@ -74,7 +74,7 @@ func changeOf(have, want workload, n numbers) *patch {
 	return &patch{Type: types.MergePatchType, Body: map[string]any{"metadata": map[string]any{"uid": have.GetUID()}, "spec": spec}}
 }
 
-// additions returns operations that set wanted keys of a map and do not change other keys.
+// additions returns operations that set keys of a map; all other keys are kept.
 func additions(path string, have, want map[string]string) (body []operation) {
 	if len(have) == 0 {
 		return []operation{{"add", path, want}}
@@ -87,7 +87,7 @@ func additions(path string, have, want map[string]string) (body []operation) {
 	return body
 }
 
-// sameText reports whether a workload's annotation contains the subset's patch, in any JSON formatting.
+// sameText reports whether a workload's annotation contains the patch of the subset, in any JSON formatting.
 func sameText(annotations map[string]string, text string) bool {
 	was := annotations[apps.AnnotationSubsetPatch]
 	if was == text {
@@ -97,7 +97,7 @@ func sameText(annotations map[string]string, text string) bool {
 	return json.Unmarshal([]byte(was), &a) == nil && json.Unmarshal([]byte(text), &b) == nil && reflect.DeepEqual(a, b)
 }
 
-// relabelling returns the patch that marks a Pod as reserved, or removes the mark.
+// relabelling returns the patch that marks a Pod as reserved, or removes this mark.
 func relabelling(pod *corev1.Pod, label string) *patch {
 	return &patch{Type: types.MergePatchType, Body: map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": map[string]string{apps.LabelReservedPod: label}}}}
 }

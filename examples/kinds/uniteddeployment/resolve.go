@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// settings are a UnitedDeployment's spec with all defaults set, and everything compiled.
+// settings are the values of a UnitedDeployment's spec, with all defaults set and everything compiled.
 type settings struct {
 	replicas     int
 	selector     labels.Selector
@@ -34,7 +34,7 @@ type settings struct {
 	reserve      bool
 	historyLimit int
 
-	// warnings are values that can be used, but are probably a mistake.
+	// warnings are values that the controller can use, but that are probably a mistake.
 	warnings reason.List
 }
 
@@ -43,20 +43,20 @@ const (
 	adaptivePath = "spec.topology.scheduleStrategy.adaptive"
 )
 
-// longestPatch is the largest size of a patch, which is stored in an annotation of the workload beside other
-// annotations.
+// longestPatch is the largest size of a patch in bytes: the patch is stored in an annotation of the workload, beside
+// other annotations.
 const longestPatch = 128 << 10
 
-// largestTotal is the largest size in bytes of the Pod templates and claims of all subsets together: a pass holds all
-// of them in memory, and admission merges each patch into the template.
+// largestTotal is the largest size in bytes of the Pod templates and claims of all subsets together: the controller
+// holds all of these in memory, and admission merges each patch into the template.
 const largestTotal = 16 << 20
 
-// subsetPath returns the path of a subset, as in the reasons of package subsets.
+// subsetPath returns the path of a subset as it is written in the reasons of package subsets.
 func subsetPath(name string) *field.Path { return field.NewPath(topologyPath).Key(name) }
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
-// work: the settings are then unusable. Warnings are values that can be used, because objects taken over from
-// OpenKruise must continue to work.
+// work; the settings must then not be used. Warnings are mistakes that the controller tolerates, because objects taken
+// over from OpenKruise must continue to work.
 func resolve(ud *v1beta1.UnitedDeployment) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(ud.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -104,7 +104,7 @@ func (s *settings) readTemplate(read *judge.Reading, spec *v1beta1.UnitedDeploym
 		s.selector = read.Selector("spec.selector", spec.Selector)
 	}
 	read.Template(path.Child("spec", "template").String(), parts.pod, apps.ReservedSubsetLabels())
-	if s.template.name == "cloneSetTemplate" { // OpenKruise accepts other values
+	if s.template.name == "cloneSetTemplate" { // OpenKruise accepts other values for this kind
 		return
 	}
 	if own := s.template.workload.GetLabels(); len(errs) == 0 && !s.selector.Matches(labels.Set(own)) {
@@ -119,7 +119,7 @@ func (s *settings) readTemplate(read *judge.Reading, spec *v1beta1.UnitedDeploym
 	}
 }
 
-// readSchedule reads when Pods are created again in other subsets.
+// readSchedule reads when Pods are recreated in other subsets.
 func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDeploymentScheduleStrategy) {
 	judge.OneOf(read, "spec.topology.scheduleStrategy.type", strategy.Type, v1beta1.AdaptiveSchedule, v1beta1.FixedSchedule)
 	adaptive := ptr.Deref(strategy.Adaptive, v1beta1.AdaptiveUnitedDeploymentStrategy{})
@@ -128,7 +128,7 @@ func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDep
 	if s.adaptive = strategy.Type == v1beta1.AdaptiveSchedule; !s.adaptive {
 		return
 	}
-	// In a Policy, zero would mean that subsets are never closed.
+	// In the policy, zero would mean that subsets are never closed.
 	s.policy.PendingFor = max(time.Duration(pending)*time.Second, time.Nanosecond)
 	s.policy.ClosedFor = max(time.Duration(closed)*time.Second, time.Nanosecond)
 	s.reserve = adaptive.ReserveUnschedulablePods
@@ -139,8 +139,8 @@ func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDep
 	}
 }
 
-// readNumbers compiles shares and bounds. Whether the numbers add up is checked here for admission, and again in
-// decide, because the scale subresource changes replicas without admission.
+// readNumbers compiles the shares and bounds of the subsets. Whether the numbers add up is checked here for admission,
+// and again in decide, because the scale subresource changes replicas without calling admission.
 func (s *settings) readNumbers(read *judge.Reading, list []v1beta1.Subset) {
 	config := subsets.Config{
 		Fill: subsets.Fixed, Rounding: partition.Nearest,
@@ -170,7 +170,7 @@ func (s *settings) readNumbers(read *judge.Reading, list []v1beta1.Subset) {
 	}
 }
 
-// refusal converts a reason to admission's error.
+// refusal converts a reason to an error of admission.
 func refusal(why reason.Reason) *field.Error {
 	detail := why.Detail
 	if why.Remedy != "" {
@@ -180,7 +180,7 @@ func refusal(why reason.Reason) *field.Error {
 }
 
 // totalSize returns the size of the Pod templates and claims of all subsets. The required term of a subset is counted
-// for each term of the template.
+// once for each term of the template.
 func (s *settings) totalSize(list []v1beta1.Subset) (size int) {
 	if s.template.name == "" {
 		return 0
@@ -202,7 +202,7 @@ func (s *settings) totalSize(list []v1beta1.Subset) (size int) {
 	return size
 }
 
-// readSubsets validates sizes, names and patches.
+// readSubsets validates the sizes, names and patches of subsets.
 func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
 	if s.totalSize(list) > largestTotal {
 		read.Refuse(field.Invalid(field.NewPath(topologyPath), len(list), fmt.Sprintf("must be smaller: with the template, the workloads of all subsets would have "+
@@ -213,7 +213,7 @@ func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
 		subset := &list[i]
 		path := subsetPath(subset.Name)
 		for _, problem := range utilvalidation.IsDNS1123Label(subset.Name) {
-			if subset.Name != "" { // reported already
+			if subset.Name != "" { // already reported
 				read.Warn(field.Invalid(path.Child("name"), subset.Name, problem))
 			}
 		}
@@ -227,7 +227,7 @@ func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
 	}
 }
 
-// readPatched judges the Pod template of a subset with a patch.
+// readPatched validates the Pod template of a subset after the subset's patch was applied.
 func (s *settings) readPatched(read *judge.Reading, subset *v1beta1.Subset) {
 	path, text, from := subsetPath(subset.Name).Child("patch"), reason.Shorten(patchOf(subset), 100), partsOf(s.template.workload).pod
 	pod, err := patchedPod(from, subset, "")
@@ -267,7 +267,7 @@ func readPartitions(read *judge.Reading, spec *v1beta1.UnitedDeploymentSpec) {
 	}
 }
 
-// partitionOf returns how many of a subset's Pods stay at an older revision.
+// partitionOf returns how many Pods of a subset stay at an older revision.
 func partitionOf(ud *v1beta1.UnitedDeployment, subset string, replicas int) int32 {
 	if ud.Spec.UpdateStrategy.ManualUpdate == nil {
 		return 0

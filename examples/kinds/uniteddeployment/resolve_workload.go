@@ -25,14 +25,14 @@ type workload interface {
 	runtime.Object
 }
 
-// template is a workload template, as the workload of a subset without a name.
+// template is a workload template in the form of a workload without a name.
 type template struct {
 	name     string // name of the field in the spec
 	workload workload
-	reserves bool // whether Pods of the kind can be reserved
+	reserves bool // true if Pods of the kind can be reserved
 }
 
-// templatesOf returns the templates that are set; exactly one should be.
+// templatesOf returns the templates that are set; a valid spec sets exactly one.
 func templatesOf(t *v1beta1.SubsetTemplate) (found []template) {
 	meta := func(from *metav1.ObjectMeta) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Labels: maps.Clone(from.Labels), Annotations: maps.Clone(from.Annotations)}
@@ -52,16 +52,17 @@ func templatesOf(t *v1beta1.SubsetTemplate) (found []template) {
 	return found
 }
 
-// numbers are the numbers that depend on the division. A number that is nil is not written.
+// numbers are the fields of a workload that depend on the division of the replicas. A number that is nil is not
+// written.
 type numbers struct {
 	replicas int32
-	// kept is how many Pods stay at an older revision.
+	// kept is the number of Pods that stay at an older revision.
 	kept *int32
 	// unavailable is written only while Pods of the subset are reserved.
 	unavailable *intstr.IntOrString
 }
 
-// parts are the fields of a workload that the controller reads. The pointers refer into the workload.
+// parts are the fields of a workload that the controller reads or sets. The pointers point into the workload.
 type parts struct {
 	numbers
 
@@ -79,7 +80,7 @@ type parts struct {
 	failure           string
 }
 
-// partsOf returns the parts of a workload. Only partsOf and setNumbers depend on the kind.
+// partsOf returns the fields of a workload. Only partsOf and setNumbers depend on the kind.
 func partsOf(w workload) (p parts) {
 	switch w := w.(type) {
 	case *appsv1.Deployment:
@@ -128,7 +129,7 @@ func failureIn(conditions v1beta1.Conditions, names ...string) string {
 	return ""
 }
 
-// setNumbers writes numbers into a workload, and returns those numbers that the workload's strategy uses.
+// setNumbers writes numbers into a workload, and returns the numbers that the workload's strategy uses.
 func setNumbers(w workload, n numbers) numbers {
 	switch w := w.(type) {
 	case *appsv1.Deployment:
@@ -175,7 +176,7 @@ func filled[T any](field **T) *T {
 	return *field
 }
 
-// patchOf returns the text of a subset's patch, empty if there is none.
+// patchOf returns the patch of a subset as a text; empty if there is no patch.
 func patchOf(subset *v1beta1.Subset) string {
 	if text := string(subset.Patch.Raw); text != "null" {
 		return text
@@ -183,7 +184,7 @@ func patchOf(subset *v1beta1.Subset) string {
 	return ""
 }
 
-// build returns the wanted workload of a subset, and the numbers written into it.
+// build returns the workload of a subset as it should be, and the numbers that were written into the workload.
 func build(ud *v1beta1.UnitedDeployment, from template, subset *v1beta1.Subset, revision string, n numbers) (workload, numbers, error) {
 	w, ok := from.workload.DeepCopyObject().(workload)
 	if !ok {
@@ -209,7 +210,7 @@ func build(ud *v1beta1.UnitedDeployment, from template, subset *v1beta1.Subset, 
 	return w, setNumbers(w, n), nil
 }
 
-// with merges maps; later values override earlier values.
+// with merges maps; values of later maps override values of earlier maps.
 func with(base map[string]string, more ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range append([]map[string]string{base}, more...) {
@@ -218,8 +219,8 @@ func with(base map[string]string, more ...map[string]string) map[string]string {
 	return out
 }
 
-// podOf is the Pod template of a subset. The labels of the controller stay: a Pod with another revision in its label
-// would count as old for ever.
+// podOf returns the Pod template of a subset. The labels that the controller writes cannot be patched: a Pod whose
+// label names another revision would count as outdated for ever.
 func podOf(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision string) (*corev1.PodTemplateSpec, error) {
 	pod, err := patchedPod(from, subset, revision)
 	if err != nil {
@@ -234,7 +235,8 @@ func labelsOf(subset *v1beta1.Subset, revision string) map[string]string {
 	return map[string]string{apps.LabelSubsetName: subset.Name, apps.LabelSubsetRevision: revision}
 }
 
-// patchedPod is the template with a subset's patch, which comes last and may override everything else.
+// patchedPod returns the template with the changes for a subset; the subset's patch is applied last, and may override
+// everything else.
 func patchedPod(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision string) (*corev1.PodTemplateSpec, error) {
 	pod := from.DeepCopy()
 	pod.Labels = with(pod.Labels, labelsOf(subset, revision))
@@ -259,8 +261,8 @@ func patchedPod(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision s
 	return pod, nil
 }
 
-// restrict adds the requirements of a term to each of a Pod's required terms, because matching any one of them is
-// enough.
+// restrict adds the requirements of a term to each required term of a Pod, because matching a single term is enough for
+// a Node.
 func restrict(spec *corev1.PodSpec, term *corev1.NodeSelectorTerm) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return

@@ -65,8 +65,8 @@ func keepWorkload(kept, found client.Object) {
 	}
 }
 
-// podFields copies, for the cache, what the controller reads of a subset's Pods: whether the Pod is ready and bound to
-// a Node.
+// podFields copies, for the cache, the fields that the controller reads of a subset's Pods: whether the Pod is ready
+// and bound to a Node.
 func podFields(kept, pod *corev1.Pod) {
 	if !hasSubset(pod) {
 		return

@@ -16,19 +16,19 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// outcome is the result of a pass.
+// outcome contains the results of a reconciliation's writes.
 type outcome struct {
-	// provisioned is true after workloads were created or deleted.
+	// provisioned is true if workloads were created or deleted.
 	provisioned bool
-	// provision are the errors of creations and deletions, and update the errors of changes. surplus is the part of
-	// provision about duplicates.
+	// provision contains the errors of creations and deletions, and update the errors of changes. surplus contains
+	// those errors in provision that are about several workloads of a subset.
 	provision, update, surplus error
 }
 
-// notReserved selects the Pods that count for an autoscaler.
+// notReserved selects the Pods that an autoscaler must count.
 const notReserved = apps.LabelReservedPod + "=false"
 
-// nextStatus computes the status after a pass.
+// nextStatus returns the status to write after a reconciliation.
 func nextStatus(o *observation, t *todo, done outcome, collisions *int32) v1beta1.UnitedDeploymentStatus {
 	was, now := &o.ud.Status, metav1.NewTime(o.now)
 	status := v1beta1.UnitedDeploymentStatus{
@@ -61,7 +61,7 @@ func nextStatus(o *observation, t *todo, done outcome, collisions *int32) v1beta
 	return status
 }
 
-// remembered is the stored status with the new numbers and standings of the subsets.
+// remembered returns the stored status with the new numbers of the subsets, and with which subsets are closed.
 func (o *observation) remembered(t *todo) v1beta1.UnitedDeploymentStatus {
 	status := *o.ud.Status.DeepCopy()
 	status.SubsetStatuses = nil
@@ -71,7 +71,8 @@ func (o *observation) remembered(t *todo) v1beta1.UnitedDeploymentStatus {
 	return status
 }
 
-// countSelected counts the Pods of the scale's selector by their labels: Pods without a label yet are not selected.
+// countSelected counts the Pods that the selector of the scale subresource selects: Pods that do not have the label yet
+// are not selected.
 func (o *observation) countSelected() (n int32) {
 	for _, w := range o.workloads {
 		for _, pod := range o.pods(w.GetUID()) {
@@ -112,7 +113,7 @@ func setSuccess(conditions *v1beta1.Conditions, name string, err error, now meta
 	conditions.Set(c, now)
 }
 
-// limited says why replicas have no place, nil if all have a place.
+// limited says why some replicas have no place; nil if all replicas have a place.
 func (t *todo) limited() error {
 	if t.division.Left > 0 {
 		return t.division.Limits.Err()
@@ -142,7 +143,7 @@ func (o *observation) subsetStatus(p *part, now metav1.Time) v1beta1.UnitedDeplo
 	return s
 }
 
-// schedulable returns the condition for the standing of a subset.
+// schedulable returns the condition that says whether a subset gets further Pods.
 func (o *observation) schedulable(p *part) v1beta1.Condition {
 	c := v1beta1.Condition{Type: apps.ConditionSubsetSchedulable, Status: corev1.ConditionTrue}
 	wasFalse := p.wasClosed()
@@ -164,7 +165,7 @@ func (o *observation) schedulable(p *part) v1beta1.Condition {
 	return c
 }
 
-// tell sends events about a pass: what was done, what failed, and which subsets get no further Pods.
+// tell sends events about a reconciliation: what was done, what failed, and which subsets get no further Pods.
 func (r *Reconciler) tell(o *observation, t *todo, done outcome) {
 	warn := func(event string, err error) {
 		_, message := reason.Explain(err)
@@ -194,7 +195,7 @@ func (r *Reconciler) tell(o *observation, t *todo, done outcome) {
 	}
 }
 
-// tellStandings sends events about subsets that take no further Pods, or take Pods again.
+// tellStandings sends events about subsets that get no further Pods, or get Pods again.
 func (r *Reconciler) tellStandings(o *observation, t *todo) {
 	var closed, opened []string
 	for _, p := range t.subsets {

@@ -24,8 +24,8 @@ func validateCreate(obj *v1beta1.UnitedDeployment) field.ErrorList {
 	return append(validation.Name(obj, apivalidation.NameIsDNSSubdomain), validateSpec(obj)...)
 }
 
-// validateUpdate returns the errors in an update: by the rules for updates and by all rules for the spec. Errors that
-// old has already, at the same path with the same value, are left out.
+// validateUpdate returns the errors in an update, by the rules for updates and by all rules for the spec. Errors that
+// old has too, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.UnitedDeployment) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
@@ -35,8 +35,8 @@ func validateUpdate(obj, old *v1beta1.UnitedDeployment) field.ErrorList {
 	return append(errs, validateFixed(&obj.Spec.Template, &old.Spec.Template)...)
 }
 
-// validateSubsets returns errors for changes of the Nodes of an existing subset: existing Pods would stay on the old
-// Nodes.
+// validateSubsets returns errors for changes of the Nodes of an existing subset, because existing Pods would stay on
+// the old Nodes.
 func validateSubsets(next, old []v1beta1.Subset) (errs field.ErrorList) {
 	const fixed = "cannot change while the subset exists; add another subset"
 	for i := range next {
@@ -74,7 +74,7 @@ func validateFixed(next, old *v1beta1.SubsetTemplate) (errs field.ErrorList) {
 	return errs
 }
 
-// managementOf returns the effective policy.
+// managementOf returns the Pod management policy, or the default if none is set.
 func managementOf(spec *v1beta1.StatefulSetSpec) appsv1.PodManagementPolicyType {
 	if spec.PodManagementPolicy == "" {
 		return appsv1.OrderedReadyPodManagement

@@ -21,18 +21,19 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are collected, because a pass goes through all Pods.
+// gather is how long events are collected, because a reconciliation reads all Pods.
 const gather = 100 * time.Millisecond
 
 func workloadKinds() []client.Object {
 	return []client.Object{&appsv1.StatefulSet{}, &v1beta1.StatefulSet{}, &v1beta1.CloneSet{}, &appsv1.Deployment{}}
 }
 
-// hasSubset reports whether a label of an object names its subset. Workloads without this label are never adopted: a
-// workload may have matching labels by chance.
+// hasSubset reports whether an object has the label that names its subset. Workloads without this label are never
+// adopted, because a workload may match the selector by chance.
 func hasSubset(object metav1.Object) bool { return object.GetLabels()[apps.LabelSubsetName] != "" }
 
-// watch enqueues UnitedDeployments on events of their workloads and Pods, and of workloads to adopt.
+// watch adds event sources: UnitedDeployments are enqueued on events of their workloads and Pods, and of workloads that
+// could be adopted.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	wake := func(q queue, object client.Object) {
 		for _, name := range r.above(object) {
@@ -52,8 +53,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// above returns the names of the UnitedDeployments to which an object belongs, or may belong. A workload that has lost
-// its label is released, and its UnitedDeployment needs another workload.
+// above returns the names of the UnitedDeployments to which an object belongs or may belong. A workload that has lost
+// its label is released, and its UnitedDeployment needs a new workload.
 func (r *Reconciler) above(object client.Object) (names []string) {
 	if !hasSubset(object) {
 		ref := metav1.GetControllerOfNoCopy(object)

@@ -18,9 +18,9 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/workloadspread"
 )
 
-// endpoint validates WorkloadSpreads. options.Reader reads the list of configured kinds, and other WorkloadSpreads with
-// the same target. If there is no Reader, both checks are skipped. While the feature gate is off, no WorkloadSpread can
-// be created.
+// endpoint returns the admission rules that validate WorkloadSpreads. options.Reader reads the list of configured
+// workload kinds, and the other WorkloadSpreads with the same target. If there is no Reader, both checks are skipped.
+// While the feature gate is off, no WorkloadSpread can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.WorkloadSpread, v1alpha1.WorkloadSpread] {
 	gates, look := apps.ResolveGates(options.Gates), lookups{options.Reader, options.Namespace}
 	return &admission.Rules[v1beta1.WorkloadSpread, v1alpha1.WorkloadSpread]{
@@ -64,14 +64,14 @@ func oldField(hubField string) string {
 	return strings.NewReplacer("].requiredNodeSelector", "].requiredNodeSelectorTerm", "].preferredNodeSelector", "].preferredNodeSelectorTerms").Replace(hubField)
 }
 
-// lookups reads the objects that a WorkloadSpread is validated against.
+// lookups reads the objects that the validation of a WorkloadSpread needs.
 type lookups struct {
 	reader    client.Reader
 	namespace string
 }
 
-// unlisted reads the configured list only if the target's kind must be listed. Invalid entries are ignored: the manager
-// logs them.
+// unlisted returns an error if the target's kind must be listed in the configuration but is not; the list is read only
+// for such kinds. Invalid entries of the list are ignored, because the manager logs such entries.
 func (l *lookups) unlisted(ctx context.Context, obj *v1beta1.WorkloadSpread, s *settings) (field.ErrorList, error) {
 	if _, ok := api.BuiltIn(s.kind); ok || l.namespace == "" {
 		return nil, nil
@@ -85,8 +85,7 @@ func (l *lookups) unlisted(ctx context.Context, obj *v1beta1.WorkloadSpread, s *
 	return unlisted(obj, s, listed), nil
 }
 
-// spreadsPerPage limits the number of WorkloadSpreads held in memory at a time, because a status contains the names of
-// Pods.
+// spreadsPerPage is the largest number of WorkloadSpreads in memory at a time; each status contains the names of Pods.
 const spreadsPerPage = 20
 
 func (l *lookups) rivals(ctx context.Context, obj *v1beta1.WorkloadSpread, s *settings) (field.ErrorList, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// awaitedPod is a place that was taken for a Pod which the cache does not show yet. If the place is renewed, it is a
-// different awaitedPod.
+// awaitedPod is a place in a subset that was taken for a Pod, while the cache does not show the Pod yet. If the same
+// key takes a place again later, the place is a different awaitedPod.
 type awaitedPod struct {
 	key   string
 	since int64
@@ -26,7 +26,7 @@ type awaitedPod struct {
 
 func awaitedUnder(key string, since time.Time) awaitedPod { return awaitedPod{key, since.Unix()} }
 
-// await finds the taken places whose Pods will not be created, and returns the time until the next check.
+// await finds the taken places whose Pods will never be created, and returns the time until the next check.
 func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again time.Duration, err error) {
 	before, now := r.awaited.Of(v.Owner.UID), unseen(v.Owner, seen.pods)
 	if len(before)+len(now) == 0 {
@@ -40,10 +40,10 @@ func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again 
 	return again, err
 }
 
-// look returns the places that were taken for Pods that will not be created. now are the taken places without a Pod,
-// and look records since when this process knows each place. Once a place is known for as long as a request may last,
-// the Pod has been stored or will never be stored, and a read from the API server shows which. The time recorded in the
-// place is not used, because clocks of processes may differ.
+// look returns the taken places whose Pods will never be created. now contains the taken places whose Pods the cache
+// does not show, and look stores since when this process knows each place. A place that has been known for as long as a
+// request may last is decided: its Pod was stored or will never be stored, and a read from the API server shows which.
+// The time recorded in the place is not used, because the clocks of processes may differ.
 func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
 ) (absent map[awaitedPod]bool, again time.Duration, err error) {
 	if len(now) == 0 {
@@ -80,7 +80,7 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 		switch {
 		case at.Sub(first) < life:
 		case there[place.key]:
-			now[place] = at // the cache is stale
+			now[place] = at // the cache does not show the Pod, although the API server has it
 		default:
 			absent[place] = true
 		}
@@ -91,7 +91,7 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 	return absent, again, nil
 }
 
-// unseen returns the taken places of Pods that the cache does not have.
+// unseen returns the taken places whose Pods the cache does not show.
 func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Time {
 	out, awaited := map[awaitedPod]time.Time{}, sets.New[string]()
 	for _, list := range spread.Status.VersionedSubsetStatuses {
@@ -114,8 +114,8 @@ func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Tim
 	return out
 }
 
-// flight returns how long the request of a new Pod may last, zero if the webhooks are unknown: the rights to list may
-// be missing.
+// flight returns how long the request for a new Pod may last; zero if the webhooks are unknown, because the permission
+// to list webhooks may be missing.
 func (f *finder) flight(ctx context.Context) (flight, error) {
 	return asked(f, "webhooks of Pods", func() (flight, error) {
 		var mutating admissionregistrationv1.MutatingWebhookConfigurationList
@@ -133,10 +133,10 @@ func (f *finder) flight(ctx context.Context) (flight, error) {
 	})
 }
 
-// podsPerPage limits the number of Pods read at a time, as metadata only.
+// podsPerPage is the largest number of Pods in memory at a time; only the metadata is read.
 const podsPerPage = 500
 
-// keysOf reads the keys of all Pods of a WorkloadSpread from the API server.
+// keysOf returns the keys of all Pods of a WorkloadSpread, read from the API server.
 func (f *finder) keysOf(ctx context.Context, spread *v1beta1.WorkloadSpread) (map[string]bool, error) {
 	keys := map[string]bool{}
 	list := &metav1.PartialObjectMetadataList{}

@@ -30,10 +30,10 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "workloadspread-controller"
 
-// TargetNotAllowed means that the kind of the target is neither always allowed nor in the configured list.
+// TargetNotAllowed means that the kind of the target is neither always allowed nor listed in the configuration.
 const TargetNotAllowed reason.Code = "TargetNotAllowed"
 
 // Reconciler reconciles WorkloadSpreads.
@@ -47,7 +47,7 @@ type Reconciler struct {
 	told    *kruise.Told
 	whole   *ownercache.Memory[map[types.UID]*corev1.Pod]
 	awaited *ownercache.Memory[map[awaitedPod]time.Time]
-	// unscheduled holds since when Pods are unschedulable, for Pods whose condition has no time.
+	// unscheduled contains since when Pods are unschedulable, for Pods whose condition has no time.
 	unscheduled *ownercache.Memory[map[types.UID]time.Time]
 	options     kruise.Options
 }
@@ -55,8 +55,8 @@ type Reconciler struct {
 // view is a WorkloadSpread as the cache shows it.
 type view = ownercache.View[*v1beta1.WorkloadSpread]
 
-// setup adds the controller to the manager. The controller writes with c, and shares its queue of status writes with
-// the webhook.
+// setup adds the controller to the manager. The controller writes with c. Webhook and controller write the status
+// through the same queue.
 func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options, w *webhook) error {
 	r := &Reconciler{webhook: w, options: options.Complete(), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName)}
 	r.fanout = fanout.New(r.options.Calls)
@@ -78,10 +78,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruis
 	return r.cache.AddController(mgr, "workloadspread", r, r.options.Loop(r.options.Workers, r.watch))
 }
 
-// unwatchedAgain is the wait before the next pass if changes of the target's replicas cause no event.
+// unwatchedAgain is the wait before the next reconciliation if changes of the number of replicas cause no event.
 const unwatchedAgain = 30 * time.Second
 
-// Reconcile counts the Pods of a WorkloadSpread.
+// Reconcile counts the Pods of a WorkloadSpread, and writes the result into the status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -114,8 +114,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(r.act(ctx, v, pass, &p), seen.unasked)
 }
 
-// stop ends a pass and reports why Pods are not spread. The pass is repeated, because a changed list of kinds causes no
-// event.
+// stop ends a reconciliation, and reports why Pods are not assigned to subsets. The WorkloadSpread is reconciled again
+// later, because a change of the list of kinds causes no event.
 func (r *Reconciler) stop(v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	_, message := reason.Explain(err)
 	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
@@ -123,7 +123,7 @@ func (r *Reconciler) stop(v *view, pass *fanout.Pass, err error) (ctrl.Result, e
 	return pass.Result()
 }
 
-// observe collects the inputs of a pass.
+// observe collects the inputs of a reconciliation.
 func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s *settings) (seen observed, err error) {
 	namespace := v.Owner.Namespace
 	seen = observed{versioned: r.versioned, latest: r.latest(namespace, s), now: v.Now, node: func(name string) *corev1.Node {
@@ -151,7 +151,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	return seen, nil
 }
 
-// dated returns the Pods with the times since when the Pods are unschedulable.
+// dated returns the Pods; a Pod whose condition has no time gets the time since when it is unschedulable.
 func (r *Reconciler) dated(v *view, pods []*corev1.Pod) []*corev1.Pod {
 	before := r.unscheduled.Of(v.Owner.UID)
 	pods, now := kruise.Dated(pods, before, v.Now)
@@ -161,8 +161,9 @@ func (r *Reconciler) dated(v *view, pods []*corev1.Pod) []*corev1.Pod {
 	return pods
 }
 
-// complete reads Pods without a mark: the cache keeps only a part of most Pods. Such a Pod gets a mark, or has no
-// subset and is remembered.
+// complete reads the Pods that have no mark (the annotation with the subset) from the API server, because the cache
+// keeps only a part of most Pods. Such a Pod gets a mark in this reconciliation, or belongs to no subset and is
+// remembered.
 func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) error {
 	before, now := r.whole.Of(v.Owner.UID), map[types.UID]*corev1.Pod{}
 	for _, e := range seen.pods.others {
@@ -192,8 +193,8 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 	return nil
 }
 
-// count stores the count. The count is queued with the decisions of webhooks, so that no place taken in between is
-// lost.
+// count computes the plan, and stores the new status. The write goes through the queue of the webhooks' writes, so that
+// no place taken at the same time is lost.
 func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen observed) (plan, error) {
 	type counted struct {
 		*counter
@@ -225,13 +226,13 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 	return got.finish(), nil
 }
 
-// errOvertaken means that the WorkloadSpread has changed since the view was made.
+// errOvertaken means that the WorkloadSpread has changed since it was read for this reconciliation.
 var errOvertaken = errors.New("the WorkloadSpread has changed")
 
 // overtakenRetry is the wait before the next count after errOvertaken.
 const overtakenRetry = 100 * time.Millisecond
 
-// act carries out a plan, after the status was stored.
+// act carries out a plan. The status must be stored before.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *plan) error {
 	write := func(what, event string, all []written) error {
 		changes, pods := map[types.UID]metadata{}, make([]*corev1.Pod, 0, len(all))
@@ -254,7 +255,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *pla
 	marked := write("mark Pods", apps.EventPatchPodFailed, p.marks)
 	ranked := write("rank Pods", apps.EventPatchPodDeletionCostFailed, p.costs)
 	deleted := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, p.stuck, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		// The Pod may have been bound to a Node since.
+		// The deletion requires the version that was read, because the Pod may have been bound to a Node since.
 		only := client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}
 		err := v.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, only)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -271,7 +272,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *pla
 	return errors.Join(marked, ranked, deleted)
 }
 
-// tell sends events about changes.
+// tell sends events about what has changed since the last reconciliation.
 func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, odd error, latest string) {
 	_, message := reason.Explain(odd)
 	r.told.Tell(owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
@@ -292,8 +293,8 @@ func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, o
 	r.told.Tell(owner, corev1.EventTypeNormal, apps.EventSubsetChosen, s.next(list, p.room))
 }
 
-// next says in which subset the next Pod is created, and why in no earlier subset. If it is the first subset, the text
-// is empty.
+// next says in which subset the next Pod is created, and why the subsets before get no Pod. If the next Pod is created
+// in the first subset, the text is empty.
 func (s *settings) next(list []v1beta1.WorkloadSpreadSubsetStatus, places []subsets.Place) string {
 	if len(list) == 0 || api.IsNumbered(s.kind) {
 		return ""

@@ -20,11 +20,11 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// ledger is the part of the status with the places, by version of the workload. Lists and maps are replaced and never
-// modified.
+// ledger is the part of the status that records the taken places of each subset, by version of the workload. The lists
+// and maps are never modified, only replaced.
 type ledger = map[string][]v1beta1.WorkloadSpreadSubsetStatus
 
-// bookOf returns the places of a version as a Book.
+// bookOf converts the list of a version to a Book, the record of places in package subsets.
 func bookOf(list []v1beta1.WorkloadSpreadSubsetStatus) subsets.Book {
 	book := make(subsets.Book, len(list))
 	for i := range list {
@@ -35,7 +35,7 @@ func bookOf(list []v1beta1.WorkloadSpreadSubsetStatus) subsets.Book {
 	return book
 }
 
-// listOf converts the Book of a version to the form of the status. The conditions are copied from before, the list in
+// listOf converts the Book of a version to a list for the status. The conditions are copied from before, the list in
 // the present status.
 func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.WorkloadSpreadSubsetStatus,
 ) []v1beta1.WorkloadSpreadSubsetStatus {
@@ -55,7 +55,7 @@ func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.Workload
 	return list
 }
 
-// with returns a copy of the ledger in which the list of a version is replaced.
+// with returns a copy of the ledger with another list for a version.
 func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatus) ledger {
 	out := make(ledger, len(books)+1)
 	maps.Copy(out, books)
@@ -63,11 +63,12 @@ func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatu
 	return out
 }
 
-// ReplicasUnknown means that nobody knows how many Pods a workload wants, so percentages cannot be computed.
+// ReplicasUnknown means that it is unknown how many Pods a workload wants, so percentages cannot be computed.
 const ReplicasUnknown reason.Code = "ReplicasUnknown"
 
-// places returns the places of the subsets, for each version alike. replicas is nil if the number of wanted Pods is
-// unknown. The last subset is never closed, because Pods must be created somewhere.
+// places returns the maximums of the subsets and whether each subset is closed; both are the same for every version.
+// replicas is the number of wanted Pods, or nil if the number is unknown. The last subset is never closed, because Pods
+// must be created somewhere.
 func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) ([]subsets.Place, error) {
 	n := 0
 	switch {
@@ -85,7 +86,7 @@ func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) (
 	})
 }
 
-// standing returns the standing of a subset according to its condition.
+// standing says whether a subset is open or closed, according to the subset's condition.
 func standing(list []v1beta1.WorkloadSpreadSubsetStatus, name string) subsets.Mark {
 	if c := schedulable(list, name); c != nil && c.Status == metav1.ConditionFalse {
 		return subsets.Mark{Standing: subsets.Closed, Since: c.LastTransitionTime.Time}
@@ -106,8 +107,8 @@ func schedulable(list []v1beta1.WorkloadSpreadSubsetStatus, name string) *metav1
 	return nil
 }
 
-// versionOf returns the version of a Pod: places are counted separately for each version. versioned reports whether
-// Pods of a kind of controller (in lower case) have versions.
+// versionOf returns the version of a Pod (its revision). Places are counted separately for each version. versioned
+// reports whether the Pods of a kind of controller, given in lower case, have versions.
 func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !versioned(strings.ToLower(owner.Kind)) {
@@ -122,33 +123,35 @@ func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
 	return apps.SubsetVersionIgnored
 }
 
-// versionIn returns the version in the name of a revision, for both formats of names.
+// versionIn returns the version from the name of a revision; both formats of names are known.
 func versionIn(revision string) string { return revision[strings.LastIndex(revision, "-")+1:] }
 
-// newcomer is a Pod that is being created.
+// newcomer is a Pod that is about to be created.
 type newcomer struct {
 	pod     *corev1.Pod
 	version string
-	// fresh is a key that no place has, for a Pod that has no name yet.
+	// fresh is a key that no place has yet, for a Pod without a name.
 	fresh string
 	now   time.Time
 }
 
-// answer is the subset for a new Pod.
+// answer says which subset a new Pod gets.
 type answer struct {
 	subsets.Choice
 
-	// mark is the Pod's new annotation, if there is a subset.
+	// mark is the annotation for the Pod, if the Pod gets a subset.
 	mark mark
-	// sure is true if the answer does not depend on the ledger.
+	// sure is true if the answer does not depend on the recorded places.
 	sure bool
 }
 
-// choose takes a place for a new Pod. If Choice.Changed is true, the ledger must be stored before the answer counts.
+// choose chooses a subset for a new Pod, and takes a place in the subset. If Choice.Changed is true, the ledger must be
+// stored before the answer may be used.
 //
-// If a webhook is called again for a Pod without a name, the Pod's annotation contains the key of its place. The key
-// counts only if the ledger contains it, because the annotation may be copied from another Pod. A subset without a
-// maximum has no recorded places, so a Pod that was prepared for such a subset stays there.
+// If the webhook is called a second time for a Pod without a name, the Pod's annotation contains the key of its place.
+// The key is used only if the ledger contains the key, because the annotation may have been copied from another Pod. A
+// subset without a maximum has no recorded places, so a Pod that was already prepared for such a subset stays in the
+// subset.
 func (s *settings) choose(spread string, books ledger, places []subsets.Place, n newcomer) (ledger, answer) {
 	book := bookOf(books[n.version])
 	was, marked := markOf(n.pod, spread)
@@ -180,7 +183,7 @@ func awaits(book subsets.Book, key string) bool {
 	return false
 }
 
-// isPrepared reports whether a Pod has already everything that a subset without a maximum adds.
+// isPrepared reports whether a Pod already has everything that a subset without a maximum adds to Pods.
 func (s *settings) isPrepared(pod *corev1.Pod, m mark, places []subsets.Place) bool {
 	for i := range places {
 		if places[i].Name == m.Subset && places[i].Max == subsets.Unlimited {
@@ -198,7 +201,7 @@ func isUnlimited(places []subsets.Place, name string) bool {
 	return slices.ContainsFunc(places, func(place subsets.Place) bool { return place.Name == name && place.Max == subsets.Unlimited })
 }
 
-// isFirst reports whether a subset has no maximum and all earlier subsets are closed.
+// isFirst reports whether a subset has no maximum and all subsets before it are closed.
 func isFirst(places []subsets.Place, name string) bool {
 	for i := range places {
 		if !places[i].Closed {
@@ -208,7 +211,8 @@ func isFirst(places []subsets.Place, name string) bool {
 	return false
 }
 
-// chooseNumbered returns the subset of a numbered Pod, by the position of its number among the wanted numbers.
+// chooseNumbered returns the subset of a numbered Pod, which follows from the position of its ordinal among the wanted
+// ordinals.
 func (s *settings) chooseNumbered(spread string, places []subsets.Place, pod *corev1.Pod, wanted ordinals.Set) answer {
 	index := -1
 	if _, ordinal, ok := ordinals.ParseName(pod.Name); ok {
@@ -236,10 +240,10 @@ func (s *settings) release(spread string, books ledger, places []subsets.Place, 
 	return with(books, version, listOf(book, places, list)), true
 }
 
-// errNoInteger means that the value at a path for the number of Pods is not an integer.
+// errNoInteger means that a path for the number of Pods does not lead to an integer.
 var errNoInteger = errors.New("must lead to an integer")
 
-// sumOf adds up the integers at the paths in an object. Parts of a path that are numbers are list indexes.
+// sumOf returns the sum of the integers at the paths in an object. Parts of a path that are numbers are list indexes.
 func sumOf(object map[string]any, paths [][]string) (sum int64, err error) {
 	for _, path := range paths {
 		var at any = object

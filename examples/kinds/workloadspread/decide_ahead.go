@@ -6,22 +6,22 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// spare is a place taken ahead of its Pod. The zero value is none.
+// spare is a place that was taken before its Pod is created. The zero value means that there is no place.
 type spare struct {
 	key, subset string
 	since       time.Time
 }
 
-// isUsable reports whether a new Pod may still take the place. The controller waits for a Pod from the time of the
-// place on, and accepts a request up to RenewedAfter later.
+// isUsable reports whether a new Pod may still use the place. The controller counts the time for which it waits for a
+// Pod from the time of the place, and accepts a request up to RenewedAfter later.
 func (s spare) isUsable(now time.Time) bool {
 	age := now.Sub(s.since)
 	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter
 }
 
-// takeAhead takes places for further Pods of a version, all in the first subset with room. At least half of the
-// subset's free places remain for other Pods, so that no Pod is sent to a later subset because of a place that nobody
-// uses in the end. Places taken under the keys before are among the answers.
+// takeAhead takes up to len(keys) places before their Pods are created, for Pods of a version, all in the first subset
+// with free places. At least half of the subset's free places stay free for other Pods, so that no Pod gets a later
+// subset because of a place that is never used. Places that the keys took before are returned too.
 func (s *settings) takeAhead(books ledger, places []subsets.Place, version string, keys []string, now time.Time) (after ledger, taken []spare, changed bool) {
 	list := books[version]
 	book := bookOf(list)
@@ -54,7 +54,7 @@ func (s *settings) takeAhead(books ledger, places []subsets.Place, version strin
 	return with(books, version, listOf(book, places, list)), taken, true
 }
 
-// free returns how many places of a subset are free.
+// free returns the number of free places of a subset.
 func free(book subsets.Book, places []subsets.Place, subset string) int {
 	for i := range places {
 		if places[i].Name == subset {
@@ -64,7 +64,7 @@ func free(book subsets.Book, places []subsets.Place, subset string) int {
 	return 0
 }
 
-// giveBackAhead gives back unused places.
+// giveBackAhead frees places that were taken before their Pods were created and are not used.
 func giveBackAhead(books ledger, places []subsets.Place, version string, unused map[string]bool) (after ledger, changed bool) {
 	list, counted := books[version]
 	if !counted {

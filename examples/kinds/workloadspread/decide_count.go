@@ -21,44 +21,46 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// observed is what a pass has found out about a target.
+// observed is what a reconciliation has found out about the target of a WorkloadSpread.
 type observed struct {
-	// pods are the Pods of the target.
+	// pods are the active Pods of the target.
 	pods *crowd
-	// node returns a Node by name, nil if unknown.
+	// node looks up a Node by name; nil if the Node is unknown.
 	node func(name string) *corev1.Node
-	// replicas is nil if the number of wanted Pods is unknown.
+	// replicas is the number of wanted Pods, or nil if the number is unknown.
 	replicas *int
-	// versioned is the parameter of versionOf, and latest the version of the target's new Pods, empty if unknown.
+	// versioned is passed to versionOf. latest is the version of the target's new Pods; empty if unknown.
 	versioned func(kind string) bool
 	latest    string
-	// absent reports whether the Pod of a taken place will not be created; nil if unknown.
+	// absent reports whether the Pod for which a place was taken will never be created; nil if this is unknown.
 	absent func(key string, since time.Time) bool
-	// unasked says why the API server could not be asked about such Pods. The pass continues without the answer.
+	// unasked is the error because of which the API server could not be asked about such Pods; nil if it could. If
+	// unasked is not nil, the reconciliation continues, and these places stay taken.
 	unasked error
-	// overlap says that Pods belong to an older WorkloadSpread.
+	// overlap contains a reason if Pods belong to an older WorkloadSpread as well.
 	overlap reason.List
 	now     time.Time
 }
 
-// written is a Pod with changes to write.
+// written is a Pod with changes to be written.
 type written struct {
 	pod    *corev1.Pod
 	change metadata
 }
 
-// plan says what a pass does, in this order.
+// plan says what a reconciliation does, in the order of the fields.
 type plan struct {
 	status v1beta1.WorkloadSpreadStatus
 	room   []subsets.Place
-	// marks are for Pods created before the WorkloadSpread, and costs are deletion costs.
+	// marks are changes of Pods created before the WorkloadSpread, and costs are changes of deletion costs.
 	marks, costs []written
-	// stuck are Pods to delete, because a later subset may be able to run them.
+	// stuck lists the Pods to delete because a later subset may be able to run them.
 	stuck []*corev1.Pod
-	// lost are Pods that were not created or deleted in time, and reopened are subsets that get Pods again.
+	// lost are reasons about Pods that were not created or deleted in time, and reopened about subsets that get Pods
+	// again.
 	lost     reason.List
 	reopened []string
-	// requeueAfter is the time until the next pass, 0 if none is needed.
+	// requeueAfter is the time until the next reconciliation; 0 if none is needed.
 	requeueAfter time.Duration
 }
 
@@ -69,13 +71,13 @@ type counter struct {
 
 	object *v1beta1.WorkloadSpread
 	seen   observed
-	// versions are the active Pods by version, Pods with a mark first, then sorted by name. members are the same Pods,
-	// as Members.
+	// versions contains the active Pods by version: first the Pods with a mark, then the remaining Pods, each sorted by
+	// name. members contains the same Pods in the form that package subsets needs.
 	versions map[string][]*entry
 	members  map[string][]subsets.Member
 }
 
-// count returns the plan for a pass.
+// count computes the plan of a reconciliation.
 func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, error) {
 	c, err := s.tally(object, seen)
 	if err != nil {
@@ -84,7 +86,8 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 	return c.finish(), nil
 }
 
-// tally does the part of a count that depends on places taken by webhooks since. Webhooks wait while tally runs.
+// tally does the part of a count that depends on the places that webhooks have taken meanwhile. Webhooks wait while
+// tally runs.
 func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counter, error) {
 	c := &counter{settings: s, object: object, seen: seen, versions: map[string][]*entry{}, members: map[string][]subsets.Member{}}
 	before, err := s.places(&object.Status, seen.replicas)
@@ -114,7 +117,7 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 	}
 	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
 		list := object.Status.VersionedSubsetStatuses[version]
-		book, _ := bookOf(list).Drop(places, c.seen.pods.hasEnded) // the Pods have come, and are not lost
+		book, _ := bookOf(list).Drop(places, c.seen.pods.hasEnded) // Pods that have ended were created
 		if seen.absent != nil {
 			var lost reason.List
 			book, lost = book.Drop(places, seen.absent)
@@ -159,8 +162,8 @@ func (c *counter) finish() plan {
 	return c.plan
 }
 
-// booksOf returns the ledger for a WorkloadSpread that was never counted, or whose status somebody has removed: Pods
-// with a mark have their places, in addition to places taken since.
+// booksOf returns the ledger of a WorkloadSpread that was never counted, or whose status somebody has removed: Pods
+// with a mark get places, in addition to the places that were taken since.
 func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
 	now := *object
 	now.Status = before
@@ -178,7 +181,7 @@ func (c *counter) wait(after time.Duration) {
 	}
 }
 
-// write adds a change to the list, or leaves it for the next pass if the list is full.
+// write adds a change to the list. If the list is full, the change is left for the next reconciliation.
 func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	if len(*to) < kruise.PerPass {
 		*to = append(*to, written{pod, change})
@@ -187,7 +190,8 @@ func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	c.wait(time.Second)
 }
 
-// sort finds the subset of each Pod, and the marks for Pods that have none. Pods with a mark get their places first.
+// sort finds the subset of each Pod, and adds marks for the Pods that have none. Pods with a mark keep their subsets,
+// and take their places first.
 func (c *counter) sort(places []subsets.Place, of *crowd) error {
 	taken := map[[2]string]int{} // number of taken places by version and subset
 	for version, entries := range of.marked {
@@ -281,7 +285,8 @@ func (c *counter) close() map[string]metav1.Condition {
 	return conditions
 }
 
-// condition says what a closed subset waits for. While a subset stays closed, the message does not change.
+// condition returns the condition of a closed subset, with what the subset waits for. While a subset stays closed, the
+// message does not change.
 func (c *counter) condition(was *metav1.Condition, next subsets.Mark, stuck []*corev1.Pod) metav1.Condition {
 	out := metav1.Condition{
 		Type: v1beta1.WorkloadSpreadSchedulable, Status: metav1.ConditionTrue, Reason: apps.SubsetSufficient,
@@ -316,8 +321,9 @@ func conditioned(list []v1beta1.WorkloadSpreadSubsetStatus, conditions map[strin
 	return list
 }
 
-// rank sets the deletion costs of a version's Pods. Pods of an older version are deleted from the first subset on,
-// where new Pods are created. While the latest version is unknown, costs are not changed.
+// rank sets the deletion costs of a version's Pods, which say which Pods are deleted first. Of an older version, the
+// Pods in the first subset are deleted first, because new Pods are created there. While the latest version is unknown,
+// costs are not changed.
 func (c *counter) rank(version string) {
 	order := subsets.LastFirst
 	switch {
@@ -338,8 +344,8 @@ func (c *counter) rank(version string) {
 	}
 }
 
-// fitOf says how well an existing Pod without a mark fits a subset, by the Pod's Node. The Node may have become
-// unhealthy since: taints that Kubernetes itself adds are ignored.
+// fitOf says how well an existing Pod without a mark fits a subset, judged by the Pod's Node. The Node may have become
+// unhealthy since the Pod was created, so taints that Kubernetes itself adds are ignored.
 func fitOf(pod *corev1.Pod, of *subset, node func(string) *corev1.Node) (fit subsets.Fit) {
 	on := node(pod.Spec.NodeName)
 	if !podstate.IsScheduled(pod) || on == nil {
@@ -364,7 +370,7 @@ func fitOf(pod *corev1.Pod, of *subset, node func(string) *corev1.Node) (fit sub
 }
 
 func runs(spec *corev1.PodSpec, node *corev1.Node) bool {
-	requirements, _ := nodefit.New(spec) // an invalid part fits no Node
+	requirements, _ := nodefit.New(spec) // invalid requirements fit no Node
 	return requirements.Fits(node).Run
 }
 

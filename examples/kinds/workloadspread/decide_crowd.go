@@ -12,37 +12,38 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// entry is an active Pod of a target.
+// entry is an active Pod of a target, with its subset.
 type entry struct {
 	pod     *corev1.Pod
 	mark    mark
 	version string
-	subset  string // empty if none
+	subset  string // name of the subset; empty if the Pod has none
 }
 
 func (e *entry) member() subsets.Member {
 	return subsets.Member{Name: e.pod.Name, Key: e.mark.UID, Subset: e.subset, Created: e.pod.CreationTimestamp.Time}
 }
 
-// crowd are the active Pods of a target, read only once for all tallies of a pass.
+// crowd contains the active Pods of a target. The Pods are read only once in a reconciliation, for all attempts to
+// store the count.
 type crowd struct {
-	// marked are the Pods that have a mark, by version, sorted by name; members are the same Pods, as Members. others
-	// are the Pods without a mark.
+	// marked contains the Pods that have a mark, by version and sorted by name; members contains the same Pods in the
+	// form that package subsets needs. others contains the Pods without a mark.
 	marked  map[string][]*entry
 	members map[string][]subsets.Member
 	others  []*entry
-	// ended are the creation times of marked Pods that have ended, by name. A key belongs to a single Pod, and has no
-	// time.
+	// ended contains the creation times of marked Pods that have ended, by name. A place whose key is not a name
+	// belongs to a single Pod, so no time is stored for such a key.
 	ended map[string]time.Time
 }
 
-// hasEnded reports whether the Pod for which a place was taken at the given time has been created and has ended since.
+// hasEnded reports whether the Pod of a place, which was taken at the given time, was created and has ended since.
 func (c *crowd) hasEnded(key string, taken time.Time) bool {
 	created, ended := c.ended[key]
 	return ended && (created.IsZero() || !created.Before(taken))
 }
 
-// crowdOf reads the marks that Pods have from the WorkloadSpread with a name.
+// crowdOf reads the marks that the WorkloadSpread with the given name has written onto Pods.
 func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kind string) bool) *crowd {
 	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}, ended: map[string]time.Time{}}
 	names := s.names()
@@ -73,7 +74,7 @@ func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kin
 	return out
 }
 
-// names are the names of the subsets.
+// names returns the names of the subsets.
 func (s *settings) names() []string {
 	names := make([]string, len(s.subsets))
 	for i := range s.subsets {

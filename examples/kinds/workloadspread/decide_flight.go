@@ -9,16 +9,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// own is the name of the configuration of this manager's webhook for new Pods.
+// own is the name of the webhook configuration that contains this manager's webhook for new Pods.
 const own = "kruise-mutating-webhook-configuration"
 
 const (
-	// passes is how long the request for a new Pod may last from the choice of the place to the review by hold, in
-	// addition to the time for further mutating webhooks.
+	// passes is how long the request for a new Pod may take from the choice of the place to the review by hold, without
+	// the time for other mutating webhooks.
 	passes = 5 * time.Second
-	// stored is how long the request may last after the answers of all validating webhooks: a quota may take 10 s and
-	// the write 7 s before the API server gives up. The rest is for clocks that differ. Each attempt at another generated
-	// name has a review of its own.
+	// stored is how long the request may take after all validating webhooks have answered: a quota may take 10 s and
+	// the write 7 s before the API server gives up. The remaining time allows for clocks that differ. Each further
+	// attempt with another generated name has a review by hold of its own.
 	stored = 20 * time.Second
 	// longestRequest is how long any request may last: the API server gives up after 34 s, and the write may still
 	// happen for 7 s.
@@ -26,18 +26,20 @@ const (
 )
 
 // flight is how long the request for a new Pod may last: passing is the time from the choice of the place to the review
-// by hold, and landing the time from this review to the end. The zero value means that the times are unknown.
+// by hold, and landing the time from the review to the end of the request. The zero value means that the times are
+// unknown.
 type flight struct{ passing, landing time.Duration }
 
-// total is the time from the decision on.
+// total returns the time from the choice of the place to the end of the request.
 func (f flight) total() time.Duration { return min(f.passing+f.landing, longestRequest) }
 
-// isHeld reports whether the place of a Pod is in the ledger, and too young to be given away before the Pod is stored.
-// A label of the Pod may have changed since the decision, so the version does not matter.
+// isHeld reports whether the ledger contains the place of a Pod, and the place is too young to be given to another Pod
+// before this Pod is stored. Places of all versions are searched, because a label of the Pod may have changed since the
+// choice.
 func isHeld(books ledger, subset, key string, passing time.Duration, now time.Time) bool {
 	for _, list := range books {
 		for i := range list {
-			if since, is := list[i].CreatingPods[key]; is && list[i].Name == subset && now.Sub(since.Time) < passing+time.Second { // times have no fractions
+			if since, is := list[i].CreatingPods[key]; is && list[i].Name == subset && now.Sub(since.Time) < passing+time.Second { // in whole seconds
 				return true
 			}
 		}
@@ -48,9 +50,9 @@ func isHeld(books ledger, subset, key string, passing time.Duration, now time.Ti
 // unanswered is the default timeout of a webhook (admissionregistration/v1/defaults.go).
 const unanswered = 10 * time.Second
 
-// flightOf returns how long the request of a new Pod may last after the answer of this manager's webhook: further
-// mutating webhooks are asked in turn, a second time at most, and validating webhooks at the same time. Selectors of
-// webhooks are left out, so the time may be too long.
+// flightOf returns how long the request for a new Pod may last after this manager's webhook has answered: the other
+// mutating webhooks are called one after the other, at most twice, and the validating webhooks at the same time.
+// Selectors of webhooks are ignored, so the result may be too long.
 func flightOf(mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) flight {
 	inTurn, atOnce := time.Duration(0), time.Duration(0)
 	for i := range mutating {

@@ -13,18 +13,19 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// mark is the annotation on a Pod that names its subset.
+// mark is the content of the annotation on a Pod that names the Pod's subset.
 type mark struct {
 	Name   string `json:"name"`
 	Subset string `json:"subset"`
-	// UID is the key of the place of a Pod that was admitted before it had a name.
+	// UID is the key of the place, for a Pod that was admitted before it had a name.
 	UID string `json:"uid,omitempty"`
 }
 
-// longestMark is more than the length of any mark that this package writes.
+// longestMark is a length in bytes that no mark written by this package exceeds.
 const longestMark = 1 << 10
 
-// marked returns a Pod's mark. Anybody can write the annotation.
+// marked returns the mark of a Pod; ok is false if there is none. The content must be checked, because anybody can
+// write the annotation.
 func marked(pod *corev1.Pod) (m mark, ok bool) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if text == "" || len(text) > longestMark {
@@ -36,8 +37,8 @@ func marked(pod *corev1.Pod) (m mark, ok bool) {
 	return m, true
 }
 
-// plainMark parses a mark in the format that this package writes, in a tenth of the time that a JSON decoder takes: a
-// pass reads the marks of all Pods.
+// plainMark parses a mark in the format that this package writes, ten times as fast as a JSON decoder: a reconciliation
+// reads the marks of all Pods.
 func plainMark(text string) (m mark, ok bool) {
 	rest, isPlain := strings.CutPrefix(text, `{"name":"`)
 	if !isPlain || strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' }) {
@@ -60,7 +61,7 @@ func plainMark(text string) (m mark, ok bool) {
 	return m, true
 }
 
-// markOf returns a Pod's mark if it comes from the given WorkloadSpread.
+// markOf returns the mark of a Pod if the given WorkloadSpread has written it.
 func markOf(pod *corev1.Pod, spread string) (mark, bool) {
 	m, ok := marked(pod)
 	if !ok || m.Name != spread {
@@ -74,8 +75,8 @@ func (m mark) text() string {
 	return string(text)
 }
 
-// inject prepares a new Pod for a subset: first tolerations, preferences and the requirement, then the patch, then the
-// mark. A second call changes nothing. If an error is returned, the Pod is unchanged.
+// inject changes a new Pod for a subset: first tolerations, preferences and the requirement are added, then the patch
+// is applied, then the mark is set. A second call changes nothing. If an error is returned, the Pod is not changed.
 func inject(pod *corev1.Pod, to *subset, m mark) error {
 	out := pod.DeepCopy()
 	for i := range to.tolerations {
@@ -114,9 +115,9 @@ func contains[T any](list []T, wanted T) bool {
 	return slices.ContainsFunc(list, func(item T) bool { return apiequality.Semantic.DeepEqual(item, wanted) })
 }
 
-// requiring returns a copy of a Pod's affinity with an added requirement for the Node. Each term of the Pod is an
-// alternative, so the requirement is added to each. A term without requirements matches no Node, and is not changed. An
-// empty requirement adds nothing.
+// requiring returns a copy of a Pod's affinity to which a requirement for the Node is added. The terms of the affinity
+// are alternatives, so the requirement is added to each term. A term without requirements matches no Node, and is not
+// changed. If the requirement is empty, nothing is added.
 func requiring(affinity *corev1.Affinity, required *corev1.NodeSelectorTerm) *corev1.Affinity {
 	if required == nil || len(required.MatchExpressions)+len(required.MatchFields) == 0 {
 		return affinity
@@ -157,9 +158,9 @@ func joined(list, more []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRe
 	return list
 }
 
-// patched returns a copy of a Pod with a strategic merge patch applied. Fields that identify the Pod are kept. If the
-// patch sets another priority class, the priority and the preemption policy are cleared: the API server sets the
-// former, and would refuse the latter.
+// patched returns a copy of a Pod to which a strategic merge patch was applied. The fields that identify the Pod cannot
+// be patched. If the patch sets another priority class, the priority and the preemption policy are cleared: the API
+// server sets the former, and would refuse the latter.
 func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	before, err := json.Marshal(pod)
 	if err != nil {
@@ -185,7 +186,7 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// looksLike reports whether the patch of a subset would change at most annotations of a Pod.
+// looksLike reports whether the patch of a subset would change nothing of a Pod, or only annotations.
 func looksLike(pod *corev1.Pod, of *subset) bool {
 	if len(of.patch) == 0 {
 		return true
@@ -198,14 +199,14 @@ func looksLike(pod *corev1.Pod, of *subset) bool {
 	return apiequality.Semantic.DeepEqual(out, pod)
 }
 
-// metadata are changes of labels and annotations; nil removes a key.
+// metadata contains changes of labels and annotations; a nil value removes the key.
 type metadata struct {
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
 }
 
-// marking returns the changes for a Pod created before its WorkloadSpread: the mark and, if whole is set, the labels
-// and annotations of the subset's patch. All other parts of a patch apply only to new Pods.
+// marking returns the changes for a Pod that is older than its WorkloadSpread: the mark and, if whole is true, the
+// labels and annotations of the subset's patch. All other parts of a patch apply only to new Pods.
 func marking(pod *corev1.Pod, of *subset, m mark, whole bool) metadata {
 	change := metadata{Annotations: map[string]*string{}}
 	if whole && len(of.patch) > 0 {

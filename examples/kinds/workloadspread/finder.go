@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// listed are the kinds that the configuration allows as targets. The zero value allows none.
+// listed contains the kinds that the configuration allows as targets. The zero value allows none.
 type listed struct {
 	list *workloads.List
 
@@ -39,7 +39,7 @@ type listed struct {
 	targets []api.Target
 }
 
-// follow returns the listed kinds in a manager's configuration, and follows its changes.
+// follow returns the kinds that a manager's configuration lists, and keeps the list up to date.
 func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, error) {
 	l := &listed{}
 	var err error
@@ -61,7 +61,7 @@ func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, e
 	return l, err
 }
 
-// now returns the targets listed at present.
+// now returns the targets that are listed at present.
 func (l *listed) now() []api.Target {
 	if l.list == nil {
 		return nil
@@ -69,12 +69,12 @@ func (l *listed) now() []api.Target {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.targets), func(t api.Target) bool {
-		is, _ := l.list.Lists(t.GroupKind()) // the zero Target, after the ConfigMap was deleted
+		is, _ := l.list.Lists(t.GroupKind()) // the zero Target if the ConfigMap was deleted meanwhile
 		return !is
 	})
 }
 
-// targetOf returns the target of a kind, if WorkloadSpreads may have targets of this kind.
+// targetOf returns the target for a kind; false if WorkloadSpreads may not have targets of this kind.
 func (l *listed) targetOf(kind schema.GroupKind) (api.Target, bool) {
 	if target, ok := api.BuiltIn(kind); ok {
 		return target, true
@@ -94,7 +94,7 @@ func (l *listed) isBetween(kind schema.GroupKind) bool {
 	})
 }
 
-// These are names of indexes. Other packages use other prefixes.
+// These are the names of indexes. Other packages use other prefixes.
 const (
 	byTarget     = "workloadkit/workloadspread-target"
 	byController = "workloadkit/workloadspread-controller"
@@ -118,7 +118,7 @@ type finder struct {
 	read   map[types.UID]reading
 }
 
-// reading is a parsed spec: each spec is parsed once, and used for each new Pod. Nobody may modify a reading.
+// reading is a parsed spec, which is parsed once and used for each new Pod. A reading must not be modified.
 type reading struct {
 	generation int64
 	settings   *settings
@@ -135,7 +135,7 @@ func newFinder(ctx context.Context, mgr ctrl.Manager, c client.Client, kinds *li
 	f.cloneSets, errs[3] = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.CloneSet{})
 	f.owners, errs[4] = workloads.NewOwners(ctx, mgr, c, now)
 	always := func(schema.GroupVersionKind) bool { return true }
-	// Other kinds do not have numbered Pods.
+	// No other kinds have numbered Pods.
 	f.numbered, errs[5] = workloads.NewNumbered(ctx, mgr, nil, always, gates[apps.GateStatefulSetStartOrdinal])
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
@@ -171,21 +171,21 @@ func controllerOf(object metav1.Object) workloads.Ref {
 	return workloads.RefOf(owner.APIVersion, owner.Kind, owner.Name)
 }
 
-// recently is a remembered answer of the API server.
+// recently is an answer of the API server that is remembered for a short time.
 type recently struct {
 	at     time.Time
 	answer any
 }
 
 const (
-	// fresh is how long an answer of the API server is remembered: many Pods of a workload are created at the same
-	// moment.
+	// fresh is how long an answer of the API server is remembered, because many Pods of a workload are created at the
+	// same moment.
 	fresh = 2 * time.Second
-	// mostRecent is the largest number of answers, and of readings, that are remembered.
+	// mostRecent is the largest number of answers, and of parsed specs, that are remembered.
 	mostRecent = 1000
 )
 
-// asked returns a remembered answer to a question, or asks the API server.
+// asked returns the remembered answer to a question, or asks the API server.
 func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -210,7 +210,7 @@ func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) 
 // deepest is the largest length of a chain of controllers.
 const deepest = 5
 
-// above returns the chain of controllers above a Pod. A controller that the cache does not have may be new, so the API
+// above returns the chain of controllers above a Pod. If a controller is not in the cache, it may be new, so the API
 // server is asked.
 func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, error) {
 	chain, known := f.owners.Above(pod)
@@ -236,13 +236,13 @@ func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, e
 	return chain, nil
 }
 
-// isAbsent reports whether an error means that an object, or its kind, does not exist. Anybody can write owner
-// references to a kind that this manager may not read, so Forbidden counts, too.
+// isAbsent reports whether an error means that an object, or its kind, does not exist. Forbidden counts too, because
+// anybody can write owner references to a kind that this manager may not read.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }
 
-// of returns the WorkloadSpread of a Pod, the oldest if there are several, or nil.
+// of returns the WorkloadSpread of a Pod, or nil. If there are several, the oldest is returned.
 func (f *finder) of(ctx context.Context, pod *corev1.Pod) (found *v1beta1.WorkloadSpread, err error) {
 	if len(f.spreads.In(pod.Namespace)) == 0 {
 		return nil, nil
@@ -271,7 +271,7 @@ func (f *finder) named(namespace string, of ...workloads.Ref) (found []*v1beta1.
 	return found
 }
 
-// settingsOf returns the parsed spec. ok is false if no Pod may be spread.
+// settingsOf returns the parsed spec of a WorkloadSpread. If ok is false, no Pod may be assigned to a subset.
 func (f *finder) settingsOf(spread *v1beta1.WorkloadSpread) (s *settings, ok bool) {
 	r := f.readingOf(spread)
 	if spread.DeletionTimestamp != nil || !r.isUsable {
@@ -299,8 +299,8 @@ func (f *finder) readingOf(spread *v1beta1.WorkloadSpread) reading {
 	return r
 }
 
-// replicas returns the number of wanted Pods, or nil if unknown. If no maximum is a percentage, the number is not
-// needed.
+// replicas returns the number of wanted Pods, or nil if the number is unknown. If no maximum is a percentage, the
+// number is not needed, and nil is returned.
 func (f *finder) replicas(ctx context.Context, namespace string, s *settings) (*int, error) {
 	if !s.scaled {
 		return nil, nil
@@ -338,10 +338,10 @@ func (f *finder) replicas(ctx context.Context, namespace string, s *settings) (*
 	})
 }
 
-// wanted returns the wanted numbers of a target with numbered Pods, or the zero Set if unknown.
+// wanted returns the wanted ordinals of a target with numbered Pods; the zero Set if the ordinals are unknown.
 func (f *finder) wanted(ctx context.Context, namespace string, s *settings) (ordinals.Set, error) {
 	workload, _ := f.numbered.Get(s.kind, namespace, s.name)
-	if workload == nil { // the cache may be stale
+	if workload == nil { // the cache may not show a new workload yet
 		var err error
 		if workload, err = f.numbered.Read(ctx, s.kind, namespace, s.name); err != nil || workload == nil {
 			return ordinals.Set{}, err
@@ -360,7 +360,7 @@ func (f *finder) podsOf(ctx context.Context, namespace string, s *settings) ([]*
 	target, _ := f.targetOf(s.kind)
 	for _, between := range target.SubResources {
 		if between.GroupKind() == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
-			continue // nil: see above
+			continue // these ReplicaSets were read above
 		}
 		for _, pod := range f.pods.By(byController, keyOf(between.GroupKind(), namespace, "")) {
 			chain, err := f.above(ctx, pod)
@@ -375,7 +375,7 @@ func (f *finder) podsOf(ctx context.Context, namespace string, s *settings) ([]*
 	return pods, nil
 }
 
-// latest returns the version of the target's new Pods, empty if unknown.
+// latest returns the version of the target's new Pods; empty if the version is unknown.
 func (f *finder) latest(namespace string, s *settings) string {
 	switch key := keyOf(s.kind, namespace, s.name); s.kind {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
@@ -398,5 +398,6 @@ func (f *finder) latest(namespace string, s *settings) string {
 	return ""
 }
 
-// annotationRevision is the revision number of a ReplicaSet in its Deployment, increased when a revision is used again.
+// annotationRevision is the revision number of a ReplicaSet in its Deployment; the number is raised when a revision is
+// used again.
 const annotationRevision = "deployment.kubernetes.io/revision"

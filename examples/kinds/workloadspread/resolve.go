@@ -26,52 +26,52 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// settings are a WorkloadSpread's compiled spec.
+// settings are the values of a WorkloadSpread's compiled spec.
 type settings struct {
 	kind schema.GroupKind // kind of the target
 	name string           // name of the target
 	// selector selects the Pods of the target.
 	selector labels.Selector
-	// paths lead to integers in the target whose sum is the number of wanted Pods. If there are no paths, the number is
-	// read as usual for the kind.
+	// paths lists paths in the target that lead to integers; their sum is the number of wanted Pods. If there are no
+	// paths, the number is read from the field that the kind uses.
 	paths   [][]string
 	subsets []subset
 	rules   *subsets.Rules
 	policy  subsets.Policy
-	// scaled is true if a maximum depends on the number of wanted Pods.
+	// scaled is true if a maximum is a percentage of the number of wanted Pods.
 	scaled bool
 }
 
 // subset is the compiled spec of a subset.
 type subset struct {
 	name        string
-	required    *corev1.NodeSelectorTerm // nil, or not empty
+	required    *corev1.NodeSelectorTerm // nil if there is no requirement
 	preferred   []corev1.PreferredSchedulingTerm
 	tolerations []corev1.Toleration
 	patch       []byte
 }
 
 const (
-	// mostSubsets is the largest number of subsets in a spec, because the status has a line for each subset and each
+	// mostSubsets is the largest number of subsets in a spec, because the status has an entry for each subset and each
 	// version of the workload.
 	mostSubsets = 100
 	// longestName is the largest length of a subset's name.
 	longestName = 253
-	// slowest is the longest time, in seconds, after which a Pod may be deleted as stuck: otherwise the first subset
-	// would be open again before the Pod has been tried in all.
+	// slowest is the longest time, in seconds, after which a Pod may be deleted as stuck. With a longer time, the first
+	// subset would be open again before the Pod was tried in all subsets.
 	slowest = 295
 )
 
 func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
 
-// targetIn returns kind and name of the target.
+// targetIn returns the kind and the name of the target in a spec.
 func targetIn(spec *v1beta1.WorkloadSpreadSpec) (schema.GroupKind, string) {
 	ref := &spec.TargetReference
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
 }
 
-// resolve parses and validates the spec. Problems are values with which the controller cannot work: no Pods are spread
-// then. Warnings are values that can be used, but are probably a mistake.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work; no Pods are then
+// assigned to subsets. Warnings are values that the controller can use, but that are probably a mistake.
 func resolve(spec *v1beta1.WorkloadSpreadSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path, ref := &judge.Reading{}, field.NewPath("spec"), spec.TargetReference
 	s = &settings{name: ref.Name, selector: labels.Everything(), policy: subsets.Policy{CreatingFor: longestRequest + subsets.RenewedAfter}}
@@ -143,8 +143,8 @@ func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.WorkloadSprea
 	read.Failed(err)
 }
 
-// judgeNodes validates the terms and tolerations of a subset, because with invalid ones the API server would refuse all
-// Pods of the subset.
+// judgeNodes validates the Node terms and tolerations of a subset, because the API server would refuse all Pods of a
+// subset with invalid terms.
 func judgeNodes(read *judge.Reading, of *v1beta1.WorkloadSpreadSubset, path *field.Path) {
 	terms := apps.NodeTerms(&corev1.PodSpec{Tolerations: of.Tolerations, Affinity: requiring(nil, of.RequiredNodeSelector)})
 	if errs := validation.NotTooMany(terms+len(of.PreferredNodeSelector), path); len(errs) > 0 {
@@ -173,8 +173,8 @@ func identity() []string {
 	return []string{"name", "generateName", "namespace", "uid", "ownerReferences"}
 }
 
-// judgePatch validates a patch by applying it to an empty Pod: a patch that cannot be applied would make all Pods of
-// the subset fail.
+// judgePatch validates a patch by applying it to an empty Pod, because a patch that cannot be applied would make all
+// Pods of the subset fail.
 func judgePatch(read *judge.Reading, patch *runtime.RawExtension, path *field.Path) {
 	if patch == nil || !read.Patch(path, patch.Raw) {
 		return
@@ -196,7 +196,7 @@ func judgePatch(read *judge.Reading, patch *runtime.RawExtension, path *field.Pa
 	}
 }
 
-// readMaximums validates the maximums together. whole means all Pods.
+// readMaximums validates the maximums of all subsets together. whole stands for the number of all Pods.
 func (s *settings) readMaximums(read *judge.Reading, list []v1beta1.WorkloadSpreadSubset, path *field.Path) {
 	const whole = 1_000_000
 	var first *intstr.IntOrString

@@ -12,12 +12,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// FiltersOverlap means that an older WorkloadSpread of the same target selects some of the Pods. Admission refuses
+// FiltersOverlap means that an older WorkloadSpread of the same target selects some of the same Pods. Admission refuses
 // overlapping filters, but two WorkloadSpreads may be created at the same moment.
 const FiltersOverlap reason.Code = "FiltersOverlap"
 
-// withoutOlder leaves out the Pods of older WorkloadSpreads with the same target: the webhook sends new Pods to the
-// oldest WorkloadSpread, and two controllers would mark each Pod in turn for ever.
+// withoutOlder leaves out the Pods that older WorkloadSpreads of the same target select: the webhook assigns new Pods
+// by the oldest WorkloadSpread, and two controllers would overwrite each other's marks for ever.
 func (f *finder) withoutOlder(spread *v1beta1.WorkloadSpread, s *settings, pods []*corev1.Pod) (own []*corev1.Pod, why reason.List) {
 	own = pods
 	for _, rival := range f.rivals(spread, s) {
@@ -37,7 +37,7 @@ func (f *finder) withoutOlder(spread *v1beta1.WorkloadSpread, s *settings, pods 
 	return own, why
 }
 
-// rivals returns the further WorkloadSpreads with the same target, the oldest first.
+// rivals returns the other WorkloadSpreads with the same target, the oldest first.
 func (f *finder) rivals(spread *v1beta1.WorkloadSpread, s *settings) []*v1beta1.WorkloadSpread {
 	found := slices.Clone(f.spreads.By(byTarget, keyOf(s.kind, spread.Namespace, s.name)))
 	found = slices.DeleteFunc(found, func(rival *v1beta1.WorkloadSpread) bool { return rival.UID == spread.UID })
@@ -50,7 +50,7 @@ func (f *finder) rivals(spread *v1beta1.WorkloadSpread, s *settings) []*v1beta1.
 	return found
 }
 
-// rivalChanged enqueues the WorkloadSpreads with the same target as a changed or deleted WorkloadSpread.
+// rivalChanged enqueues the WorkloadSpreads that have the same target as a changed or deleted WorkloadSpread.
 func (r *Reconciler) rivalChanged(q queue, object client.Object) {
 	if spread, ok := object.(*v1beta1.WorkloadSpread); ok {
 		s, _ := r.settingsOf(spread)

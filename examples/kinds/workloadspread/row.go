@@ -91,7 +91,8 @@ func Row() kind.Row {
 	}
 }
 
-// parts are what webhook and controller of a manager share, so that both write the status through the same queue.
+// parts are the objects that the webhook and the controller of a manager share, so that both write the status through
+// the same queue.
 type parts struct {
 	versioned string
 
@@ -129,15 +130,15 @@ func newWebhook(ctx context.Context, mgr ctrl.Manager, kinds *listed, gates map[
 	return w, mgr.Add(w)
 }
 
-// keepNumber keeps, for the cache, the revision number of a ReplicaSet in its Deployment.
+// keepNumber copies, for the cache, the revision number that a ReplicaSet has in its Deployment.
 func keepNumber(kept, found client.Object) {
 	if number, ok := found.GetAnnotations()[annotationRevision]; ok {
 		kept.SetAnnotations(map[string]string{annotationRevision: number})
 	}
 }
 
-// podFields copies, for the cache, the fields of a Pod with a mark that the controller reads: the mark, and what
-// determines the deletion cost. Pods without a mark are read from the API server.
+// podFields copies, for the cache, the fields that the controller reads of a Pod with a mark: the mark, and the fields
+// that determine the deletion cost. Pods without a mark are read from the API server.
 func podFields(kept, pod *corev1.Pod) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if _, ok := marked(pod); !ok {

@@ -16,37 +16,39 @@ import (
 )
 
 const (
-	// rush is the number of Pods of a version, within rushTime, from which on places are taken ahead.
+	// rush is the number of Pods of a version, created within rushTime, from which on places are taken before their
+	// Pods are created.
 	rush     = 16
 	rushTime = 500 * time.Millisecond
-	// mostSpares bounds the places taken ahead for a version.
+	// mostSpares is the largest number of such places for a version.
 	mostSpares = 128
-	// writing is the limit for a write of the spares.
+	// writing is how long a write of such places may take.
 	writing = 5 * time.Second
 )
 
-// spares are places that are stored before their Pods come. At a high rate of creations, most Pods without a name find
-// a stored place, and wait for no write. Unused places are given back within subsets.RenewedAfter; those of a process
-// that has died end like the places of Pods that do not appear. Spares are safe for concurrent use.
+// spares are places that were taken and stored before their Pods are created. If many Pods are created at the same
+// time, most Pods without a name get a stored place, and need not wait for a write. Unused places are freed within
+// subsets.RenewedAfter. The places of a process that has died are freed in the same way as the places of Pods that were
+// never created. Spares are safe for concurrent use.
 type spares struct {
 	clock clock.PassiveClock
-	calls chan pool // to be filled
+	calls chan pool // pools that need further places
 
 	mu     sync.Mutex
 	stocks map[pool]*stock
 }
 
-// pool names the spares of a version of a WorkloadSpread's Pods.
+// pool identifies the spares for a version of a WorkloadSpread's Pods.
 type pool struct {
 	spread  types.UID
 	version string
 }
 
-// stock is what a pool has.
+// stock contains the spares of a pool, and the requests for them.
 type stock struct {
-	spread  *v1beta1.WorkloadSpread // the version read by the last request; read-only
-	asked   []time.Time             // the requests within rushTime
-	spares  []spare                 // the oldest first
+	spread  *v1beta1.WorkloadSpread // as read by the last request; must not be modified
+	asked   []time.Time             // times of the requests within rushTime
+	spares  []spare                 // the oldest spare first
 	filling bool
 }
 
@@ -54,7 +56,8 @@ func newSpares(now clock.PassiveClock) *spares {
 	return &spares{clock: now, calls: make(chan pool, 16), stocks: map[pool]*stock{}}
 }
 
-// take returns a stored place in a subset, the zero spare if there is none, and calls for more if few are left.
+// take returns a stored place in a subset, or the zero spare if there is none. If few spares are left, further places
+// are requested.
 func (a *spares) take(spread *v1beta1.WorkloadSpread, version, subset string) spare {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,19 +78,19 @@ func (a *spares) take(spread *v1beta1.WorkloadSpread, version, subset string) sp
 		select {
 		case a.calls <- p:
 			s.filling = true
-		default: // other pools are being filled
+		default: // other pools are waiting to be filled, and this pool must ask again
 		}
 	}
 	return taken
 }
 
-// recent returns the latest requests.
+// recent returns the times of the requests within rushTime.
 func (s *stock) recent(now time.Time) []time.Time {
 	s.asked = slices.DeleteFunc(s.asked, func(at time.Time) bool { return now.Sub(at) > rushTime })
 	return s.asked[max(0, len(s.asked)-mostSpares):]
 }
 
-// wanted is how many spares the rate of requests needs.
+// wanted returns how many spares are needed for the present rate of requests.
 func (s *stock) wanted(now time.Time) int {
 	if n := len(s.recent(now)); n >= rush {
 		return n
@@ -95,7 +98,7 @@ func (s *stock) wanted(now time.Time) int {
 	return 0
 }
 
-// lacks is how many spares are missing.
+// lacks returns how many spares are missing.
 func (s *stock) lacks(now time.Time) int {
 	usable := 0
 	for _, one := range s.spares {
@@ -106,7 +109,7 @@ func (s *stock) lacks(now time.Time) int {
 	return max(s.wanted(now)-usable, 0)
 }
 
-// order returns what a pool needs, and whether the pool is there.
+// order returns how many places a pool needs; ok is false if the pool does not exist any more.
 func (a *spares) order(p pool) (spread *v1beta1.WorkloadSpread, n int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +120,7 @@ func (a *spares) order(p pool) (spread *v1beta1.WorkloadSpread, n int, ok bool) 
 	return s.spread, s.lacks(a.clock.Now()), true
 }
 
-// filled adds stored places to a pool.
+// filled adds the places that were stored to a pool.
 func (a *spares) filled(p pool, stored []spare) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,8 +129,8 @@ func (a *spares) filled(p pool, stored []spare) {
 	}
 }
 
-// expire removes the spares that no Pod may have any more, and forgets idle pools. unused are the keys of the removed
-// spares, by pool. wait is the time until the next spare expires, 0 for none.
+// expire removes the spares that no Pod may use any more, and forgets pools without requests. unused contains the keys
+// of the removed spares, by pool. wait is the time until the next spare expires; 0 means that there is none.
 func (a *spares) expire() (unused map[pool]map[string]bool, spreads map[pool]*v1beta1.WorkloadSpread, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +157,7 @@ func (a *spares) expire() (unused map[pool]map[string]bool, spreads map[pool]*v1
 	return unused, spreads, wait
 }
 
-// Start fills the pools and gives back unused places until the context ends.
+// Start fills the pools, and frees unused places, until the context ends.
 func (w *webhook) Start(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -180,10 +183,10 @@ func (w *webhook) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: each process of the webhook has spares.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: each process that serves the webhook has spares.
 func (w *webhook) NeedLeaderElection() bool { return false }
 
-// fill takes places ahead for a pool.
+// fill takes places for a pool.
 func (w *webhook) fill(ctx context.Context, p pool) error {
 	ctx, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
@@ -206,7 +209,7 @@ func (w *webhook) fill(ctx context.Context, p pool) error {
 	return err
 }
 
-// giveBackUnused gives back places that were taken ahead.
+// giveBackUnused frees places that were taken for Pods but are not used.
 func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSpread, version string, unused map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
@@ -217,14 +220,14 @@ func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSp
 	return err
 }
 
-// fromSpares returns the subset of a stored place for a Pod without a name, if there is a stored place. The cached ledger says which subset
-// is next: a stale ledger, or a subset that has room again, makes the Pod ask.
+// fromSpares returns the subset of a stored place for a Pod without a name, if there is a stored place. The cached
+// ledger says which subset is next. If the ledger is stale, or a subset has free places again, the Pod must ask.
 func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replicas *int, n newcomer) given {
 	if n.pod.Name != "" || spread.Status.ObservedGeneration == 0 {
 		return given{}
 	}
 	if was, marked := markOf(n.pod, spread.Name); marked && was.UID != "" {
-		return given{} // another request for a Pod with a place
+		return given{} // the Pod has a place already, from an earlier request
 	}
 	places, err := s.places(&spread.Status, replicas)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec returns the parsed spec, and all errors in it.
+// validateSpec returns the parsed spec, and all errors in the spec.
 func validateSpec(spec *v1beta1.WorkloadSpreadSpec) (*settings, field.ErrorList) {
 	s, problems, warnings := resolve(spec)
 	return s, append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateUpdate returns the errors in an update. Unchanged parts are not validated, because OpenKruise accepts more.
-// If only the API version of the target changes, the target is the same.
+// validateUpdate returns the errors in an update. Unchanged parts are not validated, because OpenKruise may have
+// accepted invalid parts. If only the API version of the target changes, the target counts as unchanged.
 func validateUpdate(obj, stored *v1beta1.WorkloadSpread) (*settings, field.ErrorList) {
 	s, found := validateSpec(&obj.Spec)
 	was, known := validateSpec(&stored.Spec)
@@ -30,7 +30,7 @@ func validateUpdate(obj, stored *v1beta1.WorkloadSpread) (*settings, field.Error
 	return s, errs
 }
 
-// refilters reports whether an update may change which Pods are selected.
+// refilters reports whether an update changes the filter that selects Pods.
 func refilters(obj, stored *v1beta1.WorkloadSpread) bool {
 	return !apiequality.Semantic.DeepEqual(obj.Spec.TargetFilter, stored.Spec.TargetFilter)
 }
@@ -40,7 +40,7 @@ func shown(obj *v1beta1.WorkloadSpread) string {
 	return ref.Kind + " " + ref.Name + " of " + ref.APIVersion
 }
 
-// unlisted returns an error if the target's kind is neither always allowed nor listed.
+// unlisted returns an error if the target's kind is neither always allowed nor listed in the configuration.
 func unlisted(obj *v1beta1.WorkloadSpread, s *settings, listed []api.Target) field.ErrorList {
 	is := func(target api.Target) bool { return target.GroupKind() == s.kind }
 	if _, ok := api.BuiltIn(s.kind); ok || slices.ContainsFunc(listed, is) {

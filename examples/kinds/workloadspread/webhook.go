@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// statuses are the statuses of WorkloadSpreads, which both webhooks and the controller write.
+// statuses writes the statuses of WorkloadSpreads, for both webhooks and the controller.
 type statuses = sharedstatus.Statuses[*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus]
 
 func newStatuses(c client.Client, live client.Reader, now clock.PassiveClock) (*statuses, error) {
@@ -39,7 +39,7 @@ func newStatuses(c client.Client, live client.Reader, now clock.PassiveClock) (*
 	})
 }
 
-// webhook assigns new Pods to subsets, and frees the places of Pods about to be deleted.
+// webhook assigns new Pods to subsets, and frees the places of Pods that are about to be deleted.
 type webhook struct {
 	*finder
 
@@ -49,8 +49,8 @@ type webhook struct {
 	versioned func(kind string) bool
 }
 
-// step is the step of the Pod webhook for new Pods. Pods of workloads wait until the cache is up to date, because a Pod
-// created without a subset never gets one. Pods of dry runs are not changed.
+// step returns the step of the Pod webhook that assigns new Pods to subsets. Pods of workloads wait until the cache is
+// up to date, because a Pod that was created without a subset never gets one. Pods of dry runs are not changed.
 func (w *webhook) step(on bool, current func(context.Context) error) podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "WorkloadSpread", Mutate: func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {
 		if !on || ptr.Deref(request.DryRun, false) || !podstate.IsActive(pod) || controllerOf(pod).Name == "" {
@@ -76,7 +76,7 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if _, copied := markOf(pod, spread.Name); got.to == nil && copied { // of another Pod
+	if _, copied := markOf(pod, spread.Name); got.to == nil && copied { // the mark was copied from another Pod
 		delete(pod.Annotations, apps.AnnotationMatchedWorkloadSpread)
 		delete(pod.Annotations, apps.AnnotationPlaceSince)
 	}
@@ -92,16 +92,16 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// given is the subset of a new Pod; to is nil if the Pod gets no subset.
+// given is the subset for a new Pod; if the Pod gets no subset, to is nil.
 type given struct {
 	to   *subset
 	mark mark
-	// since is the time at which the place was taken, or the current time if the Pod needs no place. The zero value means
-	// that an earlier request for the Pod has taken the place.
+	// since is when the place was taken, or the present time if the Pod needs no place. The zero value means that an
+	// earlier request for the same Pod has taken the place.
 	since time.Time
 }
 
-// ask returns the subset of a new Pod.
+// ask chooses the subset of a new Pod.
 func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod) (given, error) {
 	s, _ := w.settingsOf(spread)
 	replicas, err := w.replicas(ctx, spread.Namespace, s)
@@ -131,8 +131,8 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 	return got, nil
 }
 
-// placing returns the decision about a new Pod, which a slow write or a conflict repeats. there are the target's Pods
-// for the first count of a WorkloadSpread.
+// placing returns a function that decides about a new Pod; the function is called again after a slow write or a
+// conflict. there contains the target's Pods, for the first count of a WorkloadSpread.
 func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 ) func(*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
 	return func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
@@ -141,7 +141,7 @@ func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 		if !ok || err != nil || !s.selector.Matches(labels.Set(n.pod.Labels)) {
 			return before, given{}, sharedstatus.Answer
 		}
-		n.now = w.clock.Now() // the time is read in each attempt: a slow write may repeat the decision
+		n.now = w.clock.Now() // each attempt reads the time, because the decision is repeated after a slow write
 		books := before.VersionedSubsetStatuses
 		if before.ObservedGeneration == 0 && len(books) == 0 {
 			books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
@@ -162,7 +162,7 @@ func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 	}
 }
 
-// askNumbered is ask for a numbered Pod.
+// askNumbered chooses the subset of a numbered Pod.
 func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSpread, s *settings, pod *corev1.Pod, replicas *int) (given, error) {
 	numbers, err := w.wanted(ctx, spread.Namespace, s)
 	if err != nil {
@@ -186,19 +186,19 @@ func (s *settings) named(name string) *subset {
 	return nil
 }
 
-// releases is how long a deletion may wait until the place of its Pod is freed. If this fails, the controller's next
-// count frees the place.
+// releases is how long a deletion may be delayed until the place of its Pod is freed. If the place cannot be freed in
+// this time, the controller's next count frees the place.
 const releases = 2 * time.Second
 
-// givesBack reports whether the review frees the place of the Pod, as a deletion does. An eviction does not: the
-// eviction may be refused after the review, for example by a PodDisruptionBudget, and be tried again and again. Each
-// try would free the place, and too many Pods would be admitted. The next count frees the place of an evicted Pod.
+// givesBack reports whether the review of a request frees the place of the Pod, as it does for a deletion. For an
+// eviction the place is not freed: the eviction may be refused after the review, for example by a PodDisruptionBudget,
+// and be tried again and again. If each attempt freed the place, too many Pods would be admitted. The next count frees
+// the place of an evicted Pod.
 func givesBack(review *guard.Review) bool {
 	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
 }
 
-// leaves returns the handler that is called when a Pod is about to be deleted or evicted. No deletion fails because of
-// a WorkloadSpread.
+// leaves returns the handler of requests to delete or evict a Pod. No deletion is refused because of a WorkloadSpread.
 func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
 		ctx, cancel := context.WithTimeout(ctx, releases)
@@ -214,7 +214,7 @@ func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	})
 }
 
-// giveBack frees the place of a Pod.
+// giveBack frees the place of a Pod that is about to be deleted.
 func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	if !podstate.IsActive(pod) || pod.Annotations[apps.AnnotationMatchedWorkloadSpread] == "" {
 		return nil
@@ -237,8 +237,8 @@ func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// changeBooks changes the books of a WorkloadSpread, or of a later WorkloadSpread with the same name, and returns the
-// answer after the write. about names the request.
+// changeBooks changes the ledger of a WorkloadSpread, or of a later WorkloadSpread of the same name, and returns the
+// answer after the ledger was written. about describes the request in errors.
 func changeBooks[A any](ctx context.Context, w *webhook, of *v1beta1.WorkloadSpread, about string,
 	change func(s *settings, books ledger, places []subsets.Place) (after ledger, answer A, changed bool),
 ) (A, error) {

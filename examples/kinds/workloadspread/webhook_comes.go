@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// comes is asked about new Pods with a mark, after all mutating webhooks.
+// comes returns the handler that reviews new Pods with a mark, after all mutating webhooks.
 func (w *webhook) comes() webhookadmission.Handler {
 	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
 		if ptr.Deref(request.DryRun, false) {
@@ -36,8 +36,9 @@ func (w *webhook) comes() webhookadmission.Handler {
 	})
 }
 
-// hold refuses a Pod whose place is not in the ledger, or is too old. Before a younger place could be given to a second
-// Pod, the API server has stored or refused the Pod. So a stale cache does no harm, and hold writes nothing.
+// hold refuses a Pod if the ledger does not contain its place, or if the place is too old. A place that is young enough
+// is given to another Pod only after the API server has stored or refused this Pod. So a stale cache cannot do harm,
+// and hold writes nothing.
 func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 	m, isMarked := marked(pod)
 	spread, known := w.spreads.Get(pod.Namespace, m.Name)
@@ -56,7 +57,7 @@ func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return apierrors.NewServiceUnavailable(err.Error())
 	}
-	if request == (flight{}) { // places go after longestRequest
+	if request == (flight{}) { // places are freed after longestRequest
 		request.passing = longestRequest
 	}
 	newest := &v1beta1.WorkloadSpread{}
@@ -73,7 +74,7 @@ func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 		m.Subset, spread.Name, request.passing.Round(time.Second)))
 }
 
-// hasPlaces reports whether new Pods of a subset have places in the ledger.
+// hasPlaces reports whether the places of new Pods of a subset are recorded in the ledger.
 func (w *webhook) hasPlaces(spread *v1beta1.WorkloadSpread, subset string) bool {
 	s, ok := w.settingsOf(spread)
 	if !ok || api.IsNumbered(s.kind) {

@@ -21,18 +21,18 @@ const (
 	DefaultMaxUnavailable = "20%"
 )
 
-// DefaultOptions are the feature gates that affect defaulting. The zero value means that both gates have their
-// defaults.
+// DefaultOptions are the feature gates with an effect on defaulting. In the zero value both gates have the default,
+// off.
 type DefaultOptions struct {
-	// TemplateNoDefaults means that the Pod template and the claim templates are stored as written.
+	// If TemplateNoDefaults is true, the Pod template and the claim templates are stored as written.
 	TemplateNoDefaults bool
-	// HostNetworkHostPorts means that host ports are filled in in templates with hostNetwork.
+	// If HostNetworkHostPorts is true, missing host ports are set in templates with hostNetwork.
 	HostNetworkHostPorts bool
 }
 
 // Default sets the missing fields of a CloneSet. stored is the object before an update and nil on creation. An
-// unchanged Pod template or claim template gets no new defaults, because a default that a newer version adds would
-// update every Pod. Default is idempotent.
+// unchanged Pod template or claim template gets no new defaults, because a new default in a newer version would update
+// every Pod. Default is idempotent.
 func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)

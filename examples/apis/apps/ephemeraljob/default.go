@@ -1,14 +1,14 @@
 // Package ephemeraljob answers "what does the API do with an EphemeralJob written by a user: the defaults?"
 //
-// The defaults are not stored, as in OpenKruise: no webhook changes an EphemeralJob, and code that reads a field calls
-// these functions.
+// The defaults are not stored, as in OpenKruise: no webhook changes an EphemeralJob, and readers of a field call the
+// functions of this package.
 package ephemeraljob
 
 import "github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 
-// These are the defaults of absent fields.
+// Defaults of absent fields.
 const (
-	// DefaultParallelism means that containers run in a single Pod at a time.
+	// DefaultParallelism lets containers run in a single Pod at a time.
 	DefaultParallelism int32 = 1
 	// DefaultTTLSecondsAfterFinished is half an hour.
 	DefaultTTLSecondsAfterFinished int32 = 1800
@@ -22,7 +22,7 @@ func Parallelism(spec *v1alpha1.EphemeralJobSpec) int32 {
 	return *spec.Parallelism
 }
 
-// TTLSecondsAfterFinished returns how long after its end a job is deleted.
+// TTLSecondsAfterFinished returns the time from the end of a job to the deletion of the job.
 func TTLSecondsAfterFinished(spec *v1alpha1.EphemeralJobSpec) int32 {
 	if spec.TTLSecondsAfterFinished == nil {
 		return DefaultTTLSecondsAfterFinished

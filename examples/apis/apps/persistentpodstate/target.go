@@ -25,10 +25,10 @@ func BuiltIn() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "
 // Advanced returns the kind StatefulSet of this group.
 func Advanced() schema.GroupKind { return schema.GroupKind{Group: apps.Group, Kind: "StatefulSet"} }
 
-// IsStatefulSet reports whether a kind is one of the two kinds that are always allowed.
+// IsStatefulSet reports whether a kind is among the two kinds always allowed: the results of BuiltIn and Advanced.
 func IsStatefulSet(kind schema.GroupKind) bool { return kind == BuiltIn() || kind == Advanced() }
 
-// ParseKinds parses the kinds that a configuration lists, as [apps.ParseListed] does.
+// ParseKinds parses the list of kinds in a configuration, in the same way as [apps.ParseListed].
 func ParseKinds(text string) ([]schema.GroupVersionKind, error) {
 	itself := func(kind schema.GroupVersionKind) schema.GroupVersionKind { return kind }
 	return apps.ParseListed(apps.ConfigurationStatefulSetLikes, text, itself, IsStatefulSet)

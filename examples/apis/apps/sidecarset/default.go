@@ -18,8 +18,8 @@ const (
 	DefaultMaxUnavailable       int32 = 1
 )
 
-// Default sets the fields left out by the user, and writes the hashes. Default is idempotent. An error means that the
-// sidecars cannot be encoded for the hashes.
+// Default sets the fields left out by the user, and writes the hashes. Default is idempotent. An error is returned if
+// the sidecars cannot be encoded for the hashes.
 func Default(obj *v1beta1.SidecarSet) error {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)

@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Hashes returns two hashes of the sidecars of a SidecarSet: one with images, and one without. Volumes, strategies and
-// ordinary init containers are not hashed, because a change of these does not make Pods outdated. If there is a native
-// sidecar, all init containers are hashed. An error means that the containers cannot be encoded.
+// Hashes returns two hashes of the sidecars of a SidecarSet, with and without images. Volumes, strategies and ordinary
+// init containers are not hashed, because such changes do not make Pods outdated. If there is a native sidecar, all
+// init containers are hashed. An error is returned if the containers cannot be encoded.
 func Hashes(containers, initContainers []pub.SidecarContainer) (hash, withoutImages string, err error) {
 	if !slices.ContainsFunc(initContainers, func(c pub.SidecarContainer) bool { return podstate.IsNativeSidecar(&c.Container) }) {
 		initContainers = nil

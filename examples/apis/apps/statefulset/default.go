@@ -20,14 +20,14 @@ const (
 	DefaultMaxUnavailable       int32 = 1
 )
 
-// MaxMinReadySeconds is the largest minReadySeconds that admission accepts.
+// MaxMinReadySeconds is the largest minReadySeconds accepted by admission.
 const MaxMinReadySeconds int32 = 300
 
-// DefaultOptions are the feature gates that affect defaulting. The zero value means that all these gates are off.
+// DefaultOptions are the feature gates with an effect on defaulting. In the zero value all gates are off.
 type DefaultOptions struct {
-	// TemplateNoDefaults means that the Pod template and the claim templates are stored as written.
+	// If TemplateNoDefaults is true, the Pod template and the claim templates are stored as written.
 	TemplateNoDefaults bool
-	// HostNetworkHostPorts means that host ports are filled in in templates with hostNetwork.
+	// If HostNetworkHostPorts is true, missing host ports are set in templates with hostNetwork.
 	HostNetworkHostPorts bool
 	// AutoDeletePVC means that the retention policy of claims is filled in (gate StatefulSetAutoDeletePVC, which is on
 	// by default).
@@ -37,8 +37,8 @@ type DefaultOptions struct {
 }
 
 // Default sets the fields left out by the user. stored is the object before an update and nil on creation: an unchanged
-// Pod template or claim template gets no new defaults, because a default that a newer version adds would update every
-// Pod. Default is idempotent.
+// Pod template or claim template gets no new defaults, because a new default in a newer version would update every Pod.
+// Default is idempotent.
 func Default(obj, stored *v1beta1.StatefulSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)

@@ -22,16 +22,16 @@ const (
 	DefaultUnschedulableDuration     int32 = 300
 )
 
-// DefaultOptions are the feature gates that affect defaulting. The zero value means that the gate is off.
+// DefaultOptions are the feature gates with an effect on defaulting. The zero value means that the gate is off.
 type DefaultOptions struct {
 	// TemplateNoDefaults means that the templates are stored as written.
 	TemplateNoDefaults bool
 }
 
 // Default sets the missing fields of a CloneSet. stored is the object before an update and nil on creation. An
-// unchanged template gets no new defaults, because a default that a newer version adds would update every Pod. Defaults
-// inside a template are set only in statefulSetTemplate; for workloads of other kinds, their own webhooks set the
-// defaults. Default is idempotent.
+// unchanged template gets no new defaults, because a new default in a newer version would update every Pod. Defaults
+// inside a template are set only in statefulSetTemplate; the webhooks for workloads of all further kinds set the
+// defaults there. Default is idempotent.
 func Default(obj, stored *v1beta1.UnitedDeployment, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)
