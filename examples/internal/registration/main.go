@@ -84,7 +84,7 @@ package %s
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// addKnownTypes registers the types marked as API objects.
+// addKnownTypes registers the types marked as objects of the API.
 func addKnownTypes(scheme *runtime.Scheme) {
 	scheme.AddKnownTypes(
 		GroupVersion,

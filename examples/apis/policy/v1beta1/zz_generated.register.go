@@ -4,7 +4,7 @@ package v1beta1
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// addKnownTypes registers the types that are marked as API objects.
+// addKnownTypes registers the types marked as objects of the API.
 func addKnownTypes(scheme *runtime.Scheme) {
 	scheme.AddKnownTypes(
 		GroupVersion,
