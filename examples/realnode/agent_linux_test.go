@@ -341,20 +341,3 @@ func TestSidecarsEndWithTheirJob(t *testing.T) {
 		})
 	}
 }
-
-// TestSettleTimes prints how long a Pod takes to a new image, first without and then with the node agent. Containers of
-// the Pod read an annotation, so the agent reports about the Pod.
-func TestSettleTimes(t *testing.T) {
-	f := startServed(t)
-	for _, c := range []struct{ name, label string }{{"alone", "without the agent"}, {"reported", "with the agent"}} {
-		if c.name == "reported" {
-			f.runAgent()
-		}
-		f.printTimes([]candidate{{c.label, f.cloneSet(c.name, v1beta1.InPlaceOnly, 0)}}, func(template *corev1.PodTemplateSpec) {
-			template.Annotations = map[string]string{"color": "blue"}
-			template.Spec.Containers[0].Env = append(template.Spec.Containers[0].Env, corev1.EnvVar{Name: "COLOR", ValueFrom: &corev1.EnvVarSource{
-				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['color']"},
-			}})
-		})
-	}
-}
