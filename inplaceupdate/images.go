@@ -459,8 +459,9 @@ func (c *container) onlyTimeTells() bool {
 	return c.instance() == nil && (digest == "" || digest == digestOf(c.status.ImageID))
 }
 
-// beginProof records two facts in the state annotation: since when the kubelet has let an instance run whose image only
-// waiting can prove, and which started images may be superseded images.
+// beginProof records two facts in the state annotation. If only waiting can show which image an instance runs, the
+// first fact is the time from which the kubelet let the instance run. The second fact is the list of started images
+// that may come from an earlier, unfinished update.
 func (v *view) beginProof() (podpatch.Change, error) {
 	saved, err := v.whole()
 	if err != nil {

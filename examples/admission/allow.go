@@ -15,7 +15,8 @@ import (
 const (
 	maxPaths      = 50
 	maxPathLength = 100
-	// OtherPaths is observed in place of further paths after the first 50, and of paths that are not valid as labels.
+	// OtherPaths is a value of the label path in the metrics. The value stands for invalid paths, and for all new paths
+	// after the first 50.
 	OtherPaths = "other"
 )
 

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// isBuilt reports whether the feature behind a gate exists in this project: in a kind, a loop or the manager itself.
+// isBuilt reports whether the feature of a gate exists in this project: some kind, some loop of the manager, or the
+// manager itself must read the gate.
 func isBuilt(gate apps.Gate) bool {
 	switch gate {
 	case apps.GateInPlaceUpdateEnvFromMetadata, apps.GateKruiseDaemon, apps.GateCloneSetShortHash,

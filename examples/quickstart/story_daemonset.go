@@ -129,7 +129,7 @@ func newDaemonSet() *v1beta1.DaemonSet {
 	}
 }
 
-// nodeStory is the show for a DaemonSet and its Nodes.
+// nodeStory runs the demonstration with a DaemonSet on several Nodes.
 type nodeStory struct{ *subject[*v1beta1.DaemonSet] }
 
 // join returns a function that adds a simulated Node.

@@ -34,8 +34,8 @@ func (t *Turn[O]) foreign(pod *corev1.Pod) error {
 	return t.notOwned("Pod", pod, "it is not controlled by")
 }
 
-// foreignClaim returns a final error if the owner must not change a claim. Claims exist longer than owners and Pods, so
-// any owner of the namespace may use a claim that has no controller.
+// foreignClaim returns a final error if the owner must not change a claim. A claim may outlive its owner and its Pods.
+// So an owner may use any claim in its namespace that has no controller.
 func (t *Turn[O]) foreignClaim(claim *corev1.PersistentVolumeClaim) error {
 	controller := metav1.GetControllerOf(claim)
 	switch {

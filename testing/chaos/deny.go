@@ -25,8 +25,8 @@ type refusedWrite struct {
 	verb, resource, subresource, name string
 }
 
-// admit asks the subject's policies about a write to the given target, dry run or not, and fails the schedule if the
-// same write was refused too often.
+// admit asks the subject's policies whether a write to a target is allowed; a dry run counts as a write. If the same
+// write was refused too often, the schedule fails.
 func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Object) error {
 	if w.subject.Denies == nil || call.IsRead() && !call.DryRun || !reaches(call, before) {
 		return nil

@@ -133,8 +133,8 @@ func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violatio
 	return b.String()
 }
 
-// testPackage returns the import path of the package of the test that has made a plan with the function. The path can
-// be used everywhere in the module, and in every module that requires the module.
+// testPackage returns the import path of the package of the test that has made a plan with the function. Commands
+// accept the path in the test's module, and in every module that requires the test's module.
 func testPackage(maker func(*World) Subject) string {
 	f := runtime.FuncForPC(reflect.ValueOf(maker).Pointer())
 	if f == nil {

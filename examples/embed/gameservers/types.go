@@ -87,7 +87,8 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 // Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Revision is the revision of the present template, and CurrentRevision the revision that the update replaces.
+	// Revision names the newest revision, which the template defines. CurrentRevision names the older revision, which
+	// an update replaces.
 	Revision        string `json:"revision,omitempty"`
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	Pods            int32  `json:"pods"`

@@ -167,8 +167,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 }
 
 // judged determines whether a Pod is in service. A kubelet writes status.observedGeneration before it stops the
-// containers of the old spec. So a Pod whose containers may be about to stop counts as in service only after the same
-// containers have run for longer than stopping takes. before is the previous result for the Pod, or the zero value.
+// containers of the old spec. So the containers of such a Pod may be about to stop. The Pod counts as in service only
+// after its containers have kept running for longer than a stop takes. before is the previous result for the Pod, or
+// the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
 	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !isDoubtful(pod) {

@@ -181,7 +181,7 @@ const (
 	// fresh is how long an answer of the API server is remembered, because many Pods of a workload are created at the
 	// same moment.
 	fresh = 2 * time.Second
-	// mostRecent is the largest number of answers, and of parsed specs, that are remembered.
+	// mostRecent is the size of two caches: of subsets found for Pods, and of parsed specs.
 	mostRecent = 1000
 )
 

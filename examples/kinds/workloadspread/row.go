@@ -137,8 +137,9 @@ func keepNumber(kept, found client.Object) {
 	}
 }
 
-// podFields copies, for the cache, the fields that the controller reads of a Pod with a mark: the mark, and the fields
-// that determine the deletion cost. Pods without a mark are read from the API server.
+// podFields adds to a cached Pod what the controller needs: the Pod's mark, which names its subset, and the fields that
+// determine the deletion cost. podFields adds nothing to a Pod without a mark. Pods without a mark are read from the
+// API server.
 func podFields(kept, pod *corev1.Pod) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if _, ok := marked(pod); !ok {
