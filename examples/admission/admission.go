@@ -134,7 +134,8 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok")) // an error means that the client has disconnected
 }
 
-// loggerOf avoids controller-runtime's global logger, which is a package variable.
+// loggerOf returns a function that makes the logger of a request. The function takes the place of controller-runtime's
+// global logger, a package variable.
 func loggerOf(log logr.Logger) func(logr.Logger, *admission.Request) logr.Logger {
 	log = log.WithName("admission")
 	return func(_ logr.Logger, req *admission.Request) logr.Logger {

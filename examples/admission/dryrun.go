@@ -37,9 +37,10 @@ func (d *DryRun) Create(ctx context.Context, object client.Object) error {
 	return d.client.Create(ctx, object, client.DryRunAll)
 }
 
-// Unchecked reports that the API server did not validate an object, and returns the warning for the user. what names
-// the object with a verb, and results names the objects that are made from the object. Any client of the webhooks' port
-// can see the warning, so it does not repeat what the API server says about the namespace.
+// Unchecked reports that the API server did not validate an object, and returns the warning for the user. The parameter
+// what is the beginning of the warning, with the object and a verb; results names the objects that are made from the
+// object. Any client of the webhooks' port can see the warning, so it does not repeat what the API server says about
+// the namespace.
 func (d *DryRun) Unchecked(namespace, what, results string, err error) string {
 	if d.unchecked != nil {
 		d.unchecked(err)

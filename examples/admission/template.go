@@ -54,8 +54,8 @@ type TemplateJudge struct {
 	what string
 }
 
-// NewTemplateJudge returns a TemplateJudge. what names the validated part of the spec with a verb, for the warning that
-// it could not be validated: "spec.template was". If options have no client, templates are not validated.
+// NewTemplateJudge returns a TemplateJudge. The parameter what is the beginning of the warning that a part of the spec
+// could not be validated, for example "spec.template was". If options have no client, templates are not validated.
 func NewTemplateJudge(options Options, what string) TemplateJudge {
 	return TemplateJudge{NewDryRun(options), what}
 }

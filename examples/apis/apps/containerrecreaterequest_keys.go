@@ -10,12 +10,12 @@ const (
 	// LabelRequestActive is "true" until the request is completed. The value is written by admission, removed by the
 	// controller.
 	LabelRequestActive = "crr.apps.kruise.io/active"
-	// AnnotationRequestSyncContainerStatuses holds status.containerStatusSnapshot in v1alpha1. The value is written by
-	// the controller and by conversion. Value: JSON such as
+	// AnnotationRequestSyncContainerStatuses on a v1alpha1 object contains the value of the v1beta1 field
+	// status.containerStatusSnapshot. The value is written by the controller and by conversion. Value: JSON such as
 	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}].
 	AnnotationRequestSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
-	// AnnotationRequestUnreadyAcquired holds the transition time of ConditionPreRecreateGrace in v1alpha1. The value is
-	// written by the controller and by conversion. Value: RFC 3339 in UTC.
+	// AnnotationRequestUnreadyAcquired on a v1alpha1 request contains the transition time of ConditionPreRecreateGrace.
+	// The value is written by the controller and by conversion. Value: RFC 3339 in UTC.
 	AnnotationRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
 	// FinalizerRequestUnreadyAcquired prevents the deletion of a request as long as the request keeps its Pod not
 	// ready. The value is written and removed by the controller.

@@ -9,8 +9,8 @@ const (
 	// AnnotationTemplateGeneration is, on the DaemonSet, the generation of the template. The value is written by
 	// clients of old versions. Value: an integer in decimal.
 	AnnotationTemplateGeneration = "deprecated.daemonset.template.generation"
-	// AnnotationProgressiveCreate, with the value "true", has the meaning of spec.scaleStrategy.partitionedScaling in
-	// v1alpha1. The value is written by users and by conversion.
+	// AnnotationProgressiveCreate on a v1alpha1 object, with the value "true", has the same effect as the v1beta1 field
+	// spec.scaleStrategy.partitionedScaling. The value is written by users and by conversion.
 	AnnotationProgressiveCreate = "daemonset.kruise.io/progressive-create-pod"
 )
 

@@ -165,19 +165,20 @@ const (
 
 // These are the keys on the CloneSet object.
 const (
-	// AnnotationImagePreDownloadParallelism holds spec.imagePreDownloadParallelism in v1alpha1. The value is written by
-	// users and by conversion. Value: an integer or a percentage as a string; v1beta1 validation accepts only an
-	// integer.
+	// AnnotationImagePreDownloadParallelism on a v1alpha1 object contains the value of the v1beta1 field
+	// spec.imagePreDownloadParallelism. The value is written by users and by conversion. Value: an integer or a
+	// percentage as a string; v1beta1 validation accepts only an integer.
 	AnnotationImagePreDownloadParallelism = "apps.kruise.io/image-predownload-parallelism"
-	// AnnotationImagePreDownloadTimeoutSeconds holds spec.imagePreDownloadTimeoutSeconds in v1alpha1. The value is
-	// written by users and by conversion. Value: seconds, as an int32 in decimal.
+	// AnnotationImagePreDownloadTimeoutSeconds on a v1alpha1 object contains the value of the v1beta1 field
+	// spec.imagePreDownloadTimeoutSeconds. The value is written by users and by conversion. Value: seconds, as an int32
+	// in decimal.
 	AnnotationImagePreDownloadTimeoutSeconds = "apps.kruise.io/image-predownload-timeout-seconds"
-	// AnnotationImagePreDownloadMinUpdatedReadyPods holds spec.imagePreDownloadMinUpdatedReadyPods in v1alpha1. The
-	// value is written by users and by conversion. Value: an integer or a percentage. v1beta1 has no percentage, so
-	// conversion leaves a percentage in the annotation.
+	// AnnotationImagePreDownloadMinUpdatedReadyPods on a v1alpha1 object contains the value of the v1beta1 field
+	// spec.imagePreDownloadMinUpdatedReadyPods. The value is written by users and by conversion. Value: an integer or a
+	// percentage. v1beta1 has no percentage, so conversion leaves a percentage in the annotation.
 	AnnotationImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
-	// LabelExcludePreparingDelete, with the value "true", has the meaning of spec.scaleStrategy.excludePreparingDelete
-	// in v1alpha1. The value is written by users and by conversion.
+	// LabelExcludePreparingDelete on a v1alpha1 object, with the value "true", has the same effect as the v1beta1 field
+	// spec.scaleStrategy.excludePreparingDelete. The value is written by users and by conversion.
 	LabelExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 	// LabelDeleteProtection makes admission refuse the deletion of the object. The value is written by users. Value: a
 	// DeleteProtection constant; any other value protects nothing.

@@ -39,7 +39,7 @@ func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFun
 	return errs
 }
 
-// NewProblems returns the errors in errs that before does not contain: an update is not refused for errors that the
+// NewProblems returns the errors in errs, without the errors in before: an update is not refused for errors that the
 // stored object has too.
 func NewProblems(errs, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}

@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates AdvancedCronJobs. Templates are stored as written, without added defaults. The API
-// server validates the templates; for Jobs, by a dry-run creation.
+// endpoint returns the admission rules that default and validate AdvancedCronJobs. Templates are stored as written,
+// without added defaults. The API server validates the templates; for Jobs, by a dry-run creation.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
 	judge := runJudge{admission.NewTemplateJudge(options, api.BroadcastJobPath().String()+" was"), admission.NewDryRun(options)}
 	return &admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{

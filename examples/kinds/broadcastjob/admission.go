@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates BroadcastJobs. Pod templates are stored as written, without defaults; the API server
-// validates the templates after setting its own defaults.
+// endpoint returns the admission rules that default and validate BroadcastJobs. Pod templates are stored as written,
+// without defaults; the API server validates the templates after setting its own defaults.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.BroadcastJob, v1alpha1.BroadcastJob] {
 	judge := admission.NewTemplateJudge(options, "spec.template was")
 	return &admission.Rules[v1beta1.BroadcastJob, v1alpha1.BroadcastJob]{

@@ -25,7 +25,7 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "broadcastjob-controller"
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options struct {
 	kruise.Options
 	// BindPods is true if the controller binds Pods to their Nodes when it creates the Pods, without the scheduler.

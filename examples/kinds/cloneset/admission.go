@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// endpoint defaults and validates CloneSets.
+// endpoint returns the admission rules that default and validate CloneSets.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.CloneSet, v1alpha1.CloneSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{

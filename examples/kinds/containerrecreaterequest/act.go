@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// act carries out a plan. A conflict ends the reconciliation: somebody else has changed the object.
+// act carries out a plan, in the order of the writes. If a write fails with a conflict, the reconciliation ends,
+// because somebody else has changed the object.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *corev1.Pod, p plan) error {
 	var held error
 	if p.holds {
@@ -36,7 +37,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	}
 	if !equality.Semantic.DeepEqual(v.Owner.Status, p.status) {
 		r.tellEnd(v.Owner, p)
-		return held // the next reconciliation does the rest, with the new version
+		return held // the next reconciliation carries out the rest, with the new version
 	}
 	if p.releases {
 		if err := r.try(v, pass, "let the Pod be ready", func() error { return r.release(ctx, v) }); err != nil {
@@ -54,12 +55,12 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	return held
 }
 
-// try writes to the readiness gate of a Pod, and sends events about failures.
+// try writes to the readiness gate of a Pod, and sends an event if the write fails.
 func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() error) error {
 	err := pass.Try(fanout.Task{Name: name}, v.Owner.UID, func() error {
 		err := do()
 		if errors.Is(err, podreadiness.UnreadableMessage) {
-			err = reason.Final(err) // somebody must correct the message, and until then the write is not retried often
+			err = reason.Final(err) // somebody must correct the condition's message, so the write is retried only rarely
 		}
 		return err
 	})
@@ -71,8 +72,8 @@ func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() erro
 	return err
 }
 
-// hold makes the Pod not ready. The finalizer is added first, so that in any case the Pod is released before the
-// request is deleted.
+// hold makes the Pod of a request not ready. The finalizer is added first, so that the request cannot be deleted before
+// the Pod is released.
 func (r *Reconciler) hold(ctx context.Context, v *view, pod *corev1.Pod) error {
 	if !slices.Contains(v.Owner.Finalizers, apps.FinalizerRequestUnreadyAcquired) {
 		finalizers := append(slices.Clone(v.Owner.Finalizers), apps.FinalizerRequestUnreadyAcquired)
@@ -88,8 +89,8 @@ func (r *Reconciler) hold(ctx context.Context, v *view, pod *corev1.Pod) error {
 	return err
 }
 
-// release lets the Pod of a request become ready again. The Pod is read from the API server, because the cache may not
-// show the request's entry yet, or keeps only a part of the Pod.
+// release allows the Pod of a request to become ready again. The Pod is read from the API server, because the cache may
+// not show the request's entry in the readiness gate yet, or may keep only a part of the Pod.
 func (r *Reconciler) release(ctx context.Context, v *view) error {
 	pod, err := podOf(ctx, r.live, v.Owner)
 	if err != nil || pod == nil || string(pod.UID) != v.Owner.Labels[apps.LabelRequestPodUID] {
@@ -110,8 +111,9 @@ func (r *Reconciler) gate(v *view) (*gatewriter.Writer, error) {
 	return gatewriter.New(v.Client, r.live, r.options.Clock)
 }
 
-// patchMetadata replaces the finalizers of a request, and may remove the label for agents. Both were decided for the
-// version in the view, and the next write of the reconciliation requires the new version.
+// patchMetadata replaces the finalizers of a request. If deactivates is true, the label for node agents is removed as
+// well. Both changes were decided for the version in v, and the next write of this reconciliation requires the version
+// after the patch.
 func patchMetadata(ctx context.Context, v *view, finalizers []string, deactivates bool) error {
 	metadata := map[string]any{"uid": v.Owner.UID, "resourceVersion": v.Owner.ResourceVersion, "finalizers": finalizers}
 	if deactivates {
@@ -138,8 +140,8 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) err
 	})
 }
 
-// tellEnd sends an event that says why the controller has completed a request. If the Pod was deleted, no event is
-// sent, because this is no failure.
+// tellEnd sends an event about the reason why the controller has completed a request. If the Pod was deleted, no event
+// is sent, because this is not a failure.
 func (r *Reconciler) tellEnd(request *v1beta1.ContainerRecreateRequest, p plan) {
 	if p.end.Code == "" {
 		return

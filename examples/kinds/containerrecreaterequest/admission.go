@@ -22,13 +22,13 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// endpoint defaults and validates ContainerRecreateRequests. As in OpenKruise, the kind has only a mutating webhook,
-// which also validates: the Pod is needed both to validate and to complete the request. options.Reader reads the Pod
-// and its Node. If there is no Reader, neither is checked, and nothing is copied from the Pod.
+// endpoint returns the admission rules that default and validate ContainerRecreateRequests. As in OpenKruise, the kind
+// has only a mutating webhook, which validates as well, because the Pod is needed both to validate and to complete the
+// request. options.Reader reads the Pod and its Node. If there is no Reader, Pod and Node are not checked, and nothing
+// is copied from the Pod.
 //
-// While the feature gate KruiseDaemon is off, no request can be created, unlike objects of other kinds: no agent would
-// carry out the request. Existing requests can still be updated, because otherwise nobody could remove their
-// finalizers.
+// While the feature gate KruiseDaemon is off, no request can be created, because no node agent would carry out the
+// request. Existing requests can still be updated, because otherwise nobody could remove their finalizers.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
 	requests := requestAdmission{reader: options.Reader, agents: apps.ResolveGates(options.Gates)[apps.GateKruiseDaemon]}
 	return &admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{
@@ -42,10 +42,10 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.ContainerRecre
 	}
 }
 
-// requestAdmission reads the Pods and Nodes of requests.
+// requestAdmission reads the Pods and Nodes that requests name.
 type requestAdmission struct {
 	reader client.Reader
-	agents bool // whether node agents run
+	agents bool // true if node agents run
 }
 
 func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.ContainerRecreateRequest) (field.ErrorList, error) {
@@ -82,7 +82,7 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 	return nil, nil
 }
 
-// podOf reads the Pod of a request from the API server. podOf returns nil for a missing Pod.
+// podOf reads the Pod of a request from the API server. If the Pod does not exist, the result is nil without an error.
 func podOf(ctx context.Context, reader client.Reader, obj *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, key := &corev1.Pod{}, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Spec.PodName}
 	if len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
@@ -97,11 +97,11 @@ func podOf(ctx context.Context, reader client.Reader, obj *v1beta1.ContainerRecr
 	return pod, nil
 }
 
-// complete copies what the node agent must know about the Pod onto a valid new request with defaults, and adds labels
-// by which the agent finds the request. nodeLabels are the labels of the Pod's Node.
+// complete copies into a valid new request what the node agent must know about the Pod, and adds the labels by which
+// the agent finds the request. nodeLabels are the labels of the Pod's Node.
 //
-// If an HTTP hook names no host, complete sets the Pod's address: the meaning is the same, and the agent cannot learn
-// the address otherwise.
+// If an HTTP hook names no host, complete sets the Pod's address as the host. The meaning is the same, and the agent
+// has no other way to learn the address.
 func complete(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, nodeLabels map[string]string) {
 	if obj.Labels == nil {
 		obj.Labels = map[string]string{}

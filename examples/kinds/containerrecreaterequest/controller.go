@@ -18,10 +18,10 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// ControllerName is the source of the controller's events and the controller's name in logs.
+// ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "containerrecreaterequest-controller"
 
-// Options are options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options = kruise.Options
 
 // Reconciler reconciles ContainerRecreateRequests.
@@ -40,7 +40,7 @@ type Reconciler struct {
 type view = ownercache.View[*v1beta1.ContainerRecreateRequest]
 
 // Setup adds the controller to the manager. The controller writes with c, and reads single Pods with the manager's API
-// reader. The scheme must know the types of this group.
+// reader. The scheme must contain the types of this group.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	options = options.Complete()
 	r := &Reconciler{
@@ -67,7 +67,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return r.cache.AddController(mgr, "containerrecreaterequest", r, options.Loop(options.Workers, r.watch))
 }
 
-// Reconcile does the next step for a request, or cleans up after the request.
+// Reconcile takes the next step of a request, or cleans up after a request that has ended.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil {
@@ -96,10 +96,10 @@ func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err err
 	return o, err
 }
 
-// podOf returns the Pod of a request, or another Pod of the same name, or nil. Only the API server decides that a Pod
-// no longer exists: the cache may not show a new Pod yet, or may still show an earlier Pod. The cache keeps only a part
-// of most Pods, which is enough before the request is in progress. From then on, each version of such a Pod is read
-// once from the API server.
+// podOf returns the Pod of a request, or another Pod of the same name, or nil if there is none. Only the API server can
+// tell that a Pod does not exist: the cache may not show a new Pod yet, or may still show a deleted Pod. The cache
+// keeps only a part of most Pods, which is enough until the request is in progress. Once the request is in progress,
+// each version of its Pod is read once from the API server.
 func (r *Reconciler) podOf(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, ok := r.pods.Get(request.Namespace, request.Spec.PodName)
 	if ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID] {

@@ -24,22 +24,22 @@ const (
 	// PodGone means that the Pod of a request was deleted, is being deleted, or was replaced by another Pod of the same
 	// name.
 	PodGone reason.Code = "PodGone"
-	// PodEnded means that the Pod of a request has ended, so that the kubelet restarts no containers.
+	// PodEnded means that the Pod of a request has ended, so the kubelet would not restart its containers.
 	PodEnded reason.Code = "PodEnded"
 	// AgentSilent means that no node agent has begun to process a request.
 	AgentSilent reason.Code = "AgentSilent"
 )
 
-// silence is how long a node agent may take to begin.
+// silence is how long a node agent may take to begin with a request.
 const silence = time.Minute
 
 // skew is the tolerated difference between the clocks of Nodes and the controller.
 const skew = time.Minute
 
-// longestID limits the length of container IDs that are copied, because a Node determines their length.
+// longestID is the largest length of a container ID that is copied, because a Node determines the length.
 const longestID = 256
 
-// longestMessage limits the length of a message in a status, and mostConditions the number of conditions.
+// longestMessage is the largest length of a message in a status, and mostConditions the largest number of conditions.
 const (
 	longestMessage = 1024
 	mostConditions = 16
@@ -50,38 +50,38 @@ type observed struct {
 	request  *v1beta1.ContainerRecreateRequest
 	settings *settings
 	problems judge.Faults
-	// pod is the Pod with the requested name, or nil.
+	// pod is the Pod with the requested name, or nil if there is none.
 	pod *corev1.Pod
-	// rivals are the requests for the same Pod that have not ended, including the request itself.
+	// rivals are the requests for the same Pod that have not ended, including this request.
 	rivals []*v1beta1.ContainerRecreateRequest
 	now    time.Time
 }
 
-// plan says what a reconciliation must do, in the order of the writes.
+// plan says what a reconciliation must do; the fields are in the order of the writes.
 type plan struct {
-	// holds says that the Pod must be made not ready, by adding the finalizer first and closing the gate second; graces
-	// says that the status then gets the time.
+	// holds is true if the Pod must be made not ready, by adding the finalizer first and then closing the readiness
+	// gate. graces is true if the status then records the time.
 	holds, graces bool
 	// status is the status to write.
 	status v1beta1.ContainerRecreateRequestStatus
-	// end says why the controller completes the request; zero if the controller does not.
+	// end is the reason why the controller completes the request; the code is empty if the controller does not.
 	end reason.Reason
-	// invalid says that the request ends because its spec is invalid.
+	// invalid is true if the request ends because its spec is invalid.
 	invalid bool
-	// releases says that the Pod may become ready again, and that the finalizer is removed afterwards.
+	// releases is true if the Pod may become ready again; the finalizer is removed afterwards.
 	releases bool
-	// deactivates says that the label for agents is removed.
+	// deactivates is true if the label for node agents must be removed.
 	deactivates bool
-	// removes says that the request must be deleted.
+	// removes is true if the request must be deleted.
 	removes bool
-	// after is the time until the next reconciliation even if no event occurs; zero if none is needed.
+	// after is the time until the next reconciliation if no event occurs; zero means never.
 	after time.Duration
 }
 
 // decide plans a whole reconciliation from its argument alone.
 //
-// The agent writes the phase and the states of containers, until the controller completes the request. All writes of
-// the status require the version that was read, so only one of agent and controller can end the request.
+// The node agent writes the phase and the states of containers until the request is completed. Each write of the status
+// requires the version that was read, so agent and controller cannot both end the request.
 func decide(o *observed) plan {
 	p := plan{status: *o.request.Status.DeepCopy()}
 	switch {
@@ -104,8 +104,8 @@ func decide(o *observed) plan {
 	return p
 }
 
-// trim drops what a Node has written in excess of the request's containers: a status that is too large could not be
-// completed.
+// trim removes from a status what a Node has written in addition to the request's containers, because a status that is
+// too large could not be completed.
 func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.ContainerRecreateRequestContainer) {
 	state, instance := once(containers), once(containers)
 	status.ContainerRecreateStates = slices.DeleteFunc(status.ContainerRecreateStates,
@@ -130,7 +130,7 @@ func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.C
 	short(&status.Message)
 }
 
-// once returns a function that returns true for the name of each container, but only the first time.
+// once returns a function that returns true once for the name of each container, and false for all other calls.
 func once(containers []v1beta1.ContainerRecreateRequestContainer) func(name string) bool {
 	left := sets.New[string]()
 	for i := range containers {
@@ -143,13 +143,13 @@ func once(containers []v1beta1.ContainerRecreateRequestContainer) func(name stri
 	}
 }
 
-// isOf reports whether a Pod is the Pod of a request, and not on its way out.
+// isOf reports whether a Pod is the Pod of a request, and is not being deleted.
 func isOf(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
 	return pod != nil && pod.Name == request.Spec.PodName && pod.Namespace == request.Namespace &&
 		string(pod.UID) == request.Labels[apps.LabelRequestPodUID] && pod.DeletionTimestamp == nil
 }
 
-// gone returns the reason why a Pod no longer exists.
+// gone returns the reason that the Pod of a request no longer exists.
 func gone(o *observed) reason.Reason {
 	why := reason.Reason{Code: PodGone, Object: reason.Object{Kind: "Pod", Namespace: o.request.Namespace, Name: o.request.Spec.PodName}}
 	label := o.request.Labels[apps.LabelRequestPodUID]
@@ -167,7 +167,7 @@ func gone(o *observed) reason.Reason {
 	return why
 }
 
-// finish completes a request. Containers that were stopped already are not changed.
+// finish completes a request in the plan. The states of containers that were already stopped are not changed.
 func (p *plan) finish(o *observed, why reason.Reason, message string) {
 	p.end = why
 	p.status.Phase, p.status.Message = v1beta1.ContainerRecreateRequestCompleted, message
@@ -175,8 +175,8 @@ func (p *plan) finish(o *observed, why reason.Reason, message string) {
 	p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
 }
 
-// cleanUp handles a request that has ended or is being deleted: it releases the Pod, and removes the label by which
-// agents find the request.
+// cleanUp plans what is done for a request that has ended or is being deleted: the Pod is released, and the label by
+// which agents find the request is removed.
 func (p *plan) cleanUp(o *observed) {
 	p.releases = slices.Contains(o.request.Finalizers, apps.FinalizerRequestUnreadyAcquired)
 	_, p.deactivates = o.request.Labels[apps.LabelRequestActive]
@@ -185,19 +185,19 @@ func (p *plan) cleanUp(o *observed) {
 	}
 	if p.status.Phase != "" { // the API server refuses a status without a phase
 		p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
-		// Nodes write this time, and a time far in the future would keep the request for ever.
+		// Nodes write the completion time, and a time far in the future would keep the request for ever.
 		if end := p.status.CompletionTime; end == nil || end.After(o.now.Add(skew)) {
 			p.status.CompletionTime = new(metav1.NewTime(o.now))
 		}
 	}
 	if len(o.problems) > 0 {
-		return // the TTL cannot be computed
+		return // the TTL of an invalid request cannot be computed
 	}
 	step := completion.Next(completion.Rules{TTL: o.settings.ttl}, completion.Progress{Ended: p.status.CompletionTime.Time}, o.now)
 	p.after, p.removes = step.After, step.Remove && !p.releases && !p.deactivates && apiequality.Semantic.DeepEqual(o.request.Status, p.status)
 }
 
-// carryOn handles a request that is in progress, or waits for other requests.
+// carryOn plans the next step of a request that is in progress, or waits for other requests.
 func (p *plan) carryOn(o *observed) {
 	created, phase := o.request.CreationTimestamp.Time, o.request.Status.Phase
 	step := completion.Next(completion.Rules{Endless: true, Deadline: o.settings.deadline, Paths: completion.Paths{Deadline: "spec.activeDeadlineSeconds"}},
@@ -247,9 +247,10 @@ func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
 	return why
 }
 
-// snapshot lists the running containers of the request whose instance is newer than the request: OpenKruise's agent
-// waits until such an instance is ready. The instance that ran when the request was created is recorded by its ID.
-// Times are not enough: the clocks of Node and API server differ, and times have whole seconds.
+// snapshot returns the status of those running containers of the request whose instances were started after the request
+// was created: OpenKruise's agent waits until these instances are ready. The instance that was running when the request
+// was created is known by its ID. Comparing times would not be enough: the clocks of Node and API server differ, and
+// times are in whole seconds.
 func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatus) {
 	seen := make(map[string]*corev1.ContainerStatus, len(o.pod.Status.ContainerStatuses))
 	for i := range o.pod.Status.ContainerStatuses {
@@ -281,15 +282,16 @@ func holder(request *v1beta1.ContainerRecreateRequest) podreadiness.Holder {
 	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentRequest, Key: request.Namespace + "/" + request.Name}
 }
 
-// hasGrace reports whether the status says since when the Pod is not ready. This time never changes.
+// hasGrace reports whether the status records since when the Pod is not ready. This time is recorded once and never
+// changed.
 func hasGrace(status *v1beta1.ContainerRecreateRequestStatus) bool {
 	return slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == apps.ConditionPreRecreateGrace && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero()
 	})
 }
 
-// withGrace returns conditions that say since when the Pod is not ready. The condition contains only the time, because
-// v1alpha1 has no field for more.
+// withGrace returns the conditions with a condition that records since when the Pod is not ready. The condition
+// contains only the time, because v1alpha1 has fields for nothing else.
 func withGrace(conditions []metav1.Condition, now time.Time) []metav1.Condition {
 	return append(without(conditions, apps.ConditionPreRecreateGrace), metav1.Condition{
 		Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace,

@@ -12,11 +12,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// inLine is how many waiting requests of a Pod have a condition that names the request in progress. When a request
-// ends, only these conditions change, however many requests wait.
+// inLine is the number of waiting requests for a Pod whose conditions name the request in progress. When a request
+// ends, only these conditions are changed, however many requests wait.
 const inLine = 10
 
-// turns returns the requests of a Pod in the order in which node agents handle them, and which request each waits for.
+// turns returns the requests for a Pod in the order in which node agents handle the requests, and for each request the
+// reason why it waits.
 func turns(rivals []*v1beta1.ContainerRecreateRequest) (order []*v1beta1.ContainerRecreateRequest, why []reason.Reason) {
 	candidates := make([]containerrestart.Candidate, len(rivals))
 	for i, rival := range rivals {
@@ -43,7 +44,7 @@ func turns(rivals []*v1beta1.ContainerRecreateRequest) (order []*v1beta1.Contain
 	return order, why
 }
 
-// wait sets a condition that names the request in progress.
+// wait sets a condition that names the request for which this request waits.
 func (p *plan) wait(o *observed) {
 	order, whys := turns(o.rivals)
 	at := slices.IndexFunc(order, func(r *v1beta1.ContainerRecreateRequest) bool { return r.UID == o.request.UID })

@@ -15,24 +15,25 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// settings are a request's spec with its defaults. Times that are not set are nil.
+// settings are the values of a request's spec, with all defaults set. A time that is not set is nil.
 type settings struct {
 	pod string
-	// In the order in which they are restarted.
+	// in the order in which the containers are restarted
 	containers                                []v1beta1.ContainerRecreateRequestContainer
 	ordered, force, ignoresFailures           bool
 	minStarted, grace, unready, deadline, ttl *time.Duration
 }
 
-// minDeadline is the shortest allowed activeDeadlineSeconds: agent and controller need this time to react.
+// minDeadline is the smallest activeDeadlineSeconds that is allowed, because agent and controller need this time to
+// react.
 const minDeadline = 3
 
 func podPath() *field.Path            { return field.NewPath("spec", "podName") }
 func containerPath(i int) *field.Path { return field.NewPath("spec", "containers").Index(i) }
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which neither controller
-// nor agent can work: no container is restarted then. No value causes only a warning. OpenKruise 1.9 accepts a negative
-// minStartedSeconds and ttlSecondsAfterFinished in v1alpha1.
+// nor agent can work; no container is then restarted. No value leads to a warning. A negative minStartedSeconds and
+// ttlSecondsAfterFinished are problems too, although OpenKruise 1.9 accepts both in v1alpha1.
 func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values

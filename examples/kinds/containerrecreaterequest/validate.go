@@ -15,8 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// validateCreate returns the errors in a new object with defaults that do not depend on the Pod. Fields that admission
-// copies from the Pod must be empty: a hook written by a user would run with the rights of the node agent.
+// validateCreate returns the errors in a new request with defaults, as far as the errors do not depend on the Pod. The
+// fields that admission copies from the Pod must be empty, because a hook written by a user would run with the
+// permissions of the node agent.
 func validateCreate(obj *v1beta1.ContainerRecreateRequest) field.ErrorList {
 	_, problems, warnings := resolve(&obj.Spec)
 	errs := append(problems.Refusals(), warnings.Refusals()...)
@@ -34,7 +35,7 @@ func validateCreate(obj *v1beta1.ContainerRecreateRequest) field.ErrorList {
 	return errs
 }
 
-// validatePod returns the errors in a new object that depend on its Pod. nil means that the Pod does not exist.
+// validatePod returns the errors in a new request that depend on its Pod. A nil pod means that the Pod does not exist.
 func validatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.ErrorList {
 	path, name := podPath(), obj.Spec.PodName
 	switch {
@@ -42,7 +43,8 @@ func validatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.E
 		return field.ErrorList{field.NotFound(path, name)}
 	case pod.DeletionTimestamp != nil:
 		return field.ErrorList{field.Invalid(path, name, "the Pod is being deleted; name one that runs")}
-	// The phase may be set before the last sidecars have ended, and these sidecars may still be restarted.
+	// The controller of sidecars may set the Pod's phase before the last sidecars have ended, and these sidecars may
+	// still be restarted.
 	case podstate.HasEnded(pod) && !podstate.IsTrue(pod, apps.ConditionSidecarTerminated):
 		return field.ErrorList{field.Invalid(path, name,
 			"the Pod has ended with phase "+string(pod.Status.Phase)+"; name one that runs")}
@@ -59,7 +61,7 @@ func validatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.E
 	return errs
 }
 
-// validateNode returns an error if the Node of a new object's Pod does not exist.
+// validateNode returns the error for a new request whose Pod's Node does not exist.
 func validateNode(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.ErrorList {
 	return field.ErrorList{field.Invalid(podPath(), obj.Spec.PodName, "the Pod's Node "+pod.Spec.NodeName+" does not exist")}
 }
@@ -93,8 +95,8 @@ func validateUpdate(obj, old *v1beta1.ContainerRecreateRequest) field.ErrorList 
 	return errs
 }
 
-// validateV1alpha1 returns an error that is lost in the conversion to v1beta1: a change of the time since when the Pod
-// is not ready. old is nil on creation.
+// validateV1alpha1 returns an error for a change that would be lost in the conversion to v1beta1: a change of the time
+// since when the Pod is not ready. old is nil on creation.
 func validateV1alpha1(obj, old *v1alpha1.ContainerRecreateRequest) field.ErrorList {
 	if old == nil {
 		return nil

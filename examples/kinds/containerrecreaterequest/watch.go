@@ -21,7 +21,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// podIndex is the index of the requests for a Pod that have not ended.
+// podIndex is the name of the index of the requests that have not ended, by Pod.
 const podIndex = "workloadkit/containerrecreaterequest-pod"
 
 func byPod(request *v1beta1.ContainerRecreateRequest) []string {
@@ -31,7 +31,7 @@ func byPod(request *v1beta1.ContainerRecreateRequest) []string {
 	return []string{request.Namespace + "/" + request.Spec.PodName}
 }
 
-// rivals returns the requests for the same Pod as a request, by the Pod's UID.
+// rivals returns the requests for the same Pod as a request; the Pod is identified by its UID.
 func (r *Reconciler) rivals(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	uid := request.Labels[apps.LabelRequestPodUID]
 	return slices.DeleteFunc(r.cache.Owners.By(podIndex, request.Namespace+"/"+request.Spec.PodName),
@@ -40,8 +40,8 @@ func (r *Reconciler) rivals(request *v1beta1.ContainerRecreateRequest) []*v1beta
 		})
 }
 
-// watch enqueues requests on events of their Pods, on reports of agents, and on changes of other requests for the same
-// Pod.
+// watch adds event sources: requests are enqueued on events of their Pods, on reports of agents, and on changes of
+// other requests for the same Pod.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	pods := handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.podSeen(q, e.Object, true) },
@@ -58,7 +58,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, pods).Watches(&v1beta1.ContainerRecreateRequest{}, requests)
 }
 
-// podSeen enqueues the request in progress for a Pod, or all its requests if the Pod ends, always in the same order.
+// podSeen enqueues the request in progress for a Pod; if the Pod ends, all its requests are enqueued, always in the
+// same order.
 func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
 	requests := r.cache.Owners.By(podIndex, pod.GetNamespace()+"/"+pod.GetName())
 	slices.SortFunc(requests, func(a, b *v1beta1.ContainerRecreateRequest) int { return strings.Compare(a.Name, b.Name) })
@@ -69,8 +70,8 @@ func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
 	}
 }
 
-// requestChanged enqueues a request if its status or its finalizers have changed. Changed states of containers do not
-// enqueue the request.
+// requestChanged enqueues a request if its status or its finalizers have changed. Changes of the states of containers
+// do not enqueue the request.
 func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.ContainerRecreateRequest)
 	after, same := e.ObjectNew.(*v1beta1.ContainerRecreateRequest)
@@ -89,21 +90,22 @@ func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q qu
 	add(q, awake...)
 }
 
-// wakeLine enqueues the first requests for the Pod of a request.
+// wakeLine enqueues the first requests in the line for a request's Pod.
 func (r *Reconciler) wakeLine(q queue, object client.Object) {
 	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok {
 		add(q, r.line(request)...)
 	}
 }
 
-// line returns the first requests for the Pod of a request, whose conditions name the request in progress.
+// line returns the first requests in the line for a request's Pod: the requests whose conditions name the request in
+// progress.
 func (r *Reconciler) line(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	order, _ := turns(r.rivals(request))
 	return order[:min(len(order), inLine+2)]
 }
 
-// add adds each request only once: otherwise a worker could take a request between two additions, and reconcile it
-// twice.
+// add enqueues each request only once, because otherwise a worker could take a request between two additions, and
+// reconcile the request twice.
 func add(q queue, requests ...*v1beta1.ContainerRecreateRequest) {
 	added := map[string]bool{}
 	for _, request := range requests {

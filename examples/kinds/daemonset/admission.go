@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates DaemonSets. Pod templates are stored as written, without defaults; the API server
-// validates the templates after setting its own defaults.
+// endpoint returns the admission rules that default and validate DaemonSets. Pod templates are stored as written,
+// without defaults; the API server validates the templates after setting its own defaults.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.DaemonSet, v1alpha1.DaemonSet] {
 	judge := admission.NewTemplateJudge(options, "spec.template was")
 	return &admission.Rules[v1beta1.DaemonSet, v1alpha1.DaemonSet]{

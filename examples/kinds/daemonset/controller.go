@@ -34,7 +34,7 @@ const ControllerName = "daemonset-controller"
 // directScheduler is the scheduler name of Pods that the controller itself binds to their Node.
 const directScheduler = "kubernetes.io/daemonset-controller"
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options struct {
 	kruise.Options
 	// BindPods is true if the controller binds Pods to their Nodes when it creates the Pods, without the scheduler.

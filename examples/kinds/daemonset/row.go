@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// Row describes the kind to code shared by all kinds.
+// Row describes the kind to the code that all kinds share.
 func Row() kind.Row {
 	workers, byScheduler := 3, true
 	return kind.Row{

@@ -24,7 +24,7 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "ephemeraljob-controller"
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options = kruise.Options
 
 // Reconciler reconciles EphemeralJobs.

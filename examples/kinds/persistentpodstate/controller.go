@@ -30,7 +30,7 @@ const ControllerName = "persistentpodstate-controller"
 // PodStatesDoNotFit means that a PersistentPodState has no space for the records of further Pods.
 const PodStatesDoNotFit reason.Code = "PodStatesDoNotFit"
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options = kruise.Options
 
 // Reconciler reconciles PersistentPodStates.

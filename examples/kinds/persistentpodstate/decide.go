@@ -57,7 +57,7 @@ func recordOf(
 	return d.records, d.changed
 }
 
-// forgets reports whether before has a record that after does not have.
+// forgets reports whether a record in before is missing in after.
 func forgets(before, after map[string]v1beta1.PodState) bool {
 	for name := range before {
 		if _, ok := after[name]; !ok {
@@ -175,9 +175,9 @@ func equal(a, b v1beta1.PodState) bool {
 // MiB, including the metadata.
 const maxSize = 1200 << 10
 
-// fit returns before with as many of the changes in after as the object has space for. Deletions of records are applied
-// first, then changes of records, then new records, each group in the order of ordinals. left names the Pods whose
-// records could not be updated. fit never drops a record of before for lack of space.
+// fit returns the records in before with the changes in after, as far as the object has space for the changes.
+// Deletions of records are applied first, then changes of records, then new records, each group in the order of
+// ordinals. left names the Pods whose records could not be updated. For lack of space, fit never drops a record.
 func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
 	size := 0
 	for name, state := range after {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Row describes the kind to code shared by all kinds.
+// Row describes the kind to the code that all kinds share.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{

@@ -47,7 +47,7 @@ const overtakenRetry = 100 * time.Millisecond
 // strayRetry is the wait before the next check of Pods onto which another budget has to write the names.
 const strayRetry = 5 * time.Second
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options = kruise.Options
 
 // Reconciler reconciles PodUnavailableBudgets.

@@ -23,7 +23,7 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "resourcedistribution-controller"
 
-// Options are the options of the controller. The zero value is usable. If Namespace is set, as tests do, only this
+// Options are the options of the controller. The zero value is valid. If Namespace is set, as tests do, only this
 // namespace gets copies and is counted.
 type Options = kruise.Options
 

@@ -26,8 +26,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates SidecarSets. The API server validates the containers and volumes as parts of a Pod
-// template.
+// endpoint returns the admission rules that default and validate SidecarSets. The API server validates the containers
+// and volumes as parts of a Pod template.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1alpha1.SidecarSet] {
 	judge := admission.NewTemplateJudge(options, "the containers and volumes were")
 	look := sidecarSetLookups{

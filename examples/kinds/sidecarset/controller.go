@@ -34,7 +34,7 @@ const ControllerName = "sidecarset-controller"
 
 const defaultHistory = api.DefaultRevisionHistoryLimit
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options = kruise.Options
 
 // Reconciler reconciles SidecarSets.

@@ -62,7 +62,7 @@ type indexing func(list *field.Path, i int, name string) *field.Path
 func byIndex(list *field.Path, i int, _ string) *field.Path   { return list.Index(i) }
 func byName(list *field.Path, _ int, name string) *field.Path { return list.Key(name) }
 
-// fresh returns the errors in errs that before does not contain. named are the same errors, with names instead of
+// fresh returns the errors in errs, without the errors in before. named are the same errors, with names instead of
 // indexes in the paths.
 func fresh(errs, named, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}

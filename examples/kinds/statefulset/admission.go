@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and validates StatefulSets.
+// endpoint returns the admission rules that default and validate StatefulSets.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.StatefulSet, v1alpha1.StatefulSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{

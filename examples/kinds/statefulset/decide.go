@@ -57,8 +57,8 @@ type todo struct {
 	remove  []*corev1.Pod
 	cancel  []*corev1.Pod
 	blocked reason.List
-	// grow are the claims to enlarge, of Pods that must be updated. update are the Pods to update whose claims have the
-	// right size already. stuck says which claims cannot be changed to match their templates.
+	// grow lists the claims to be enlarged before their Pods are updated. update lists the Pods to update whose claims
+	// have the right size already. stuck says which claims cannot be changed to match their templates.
 	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List

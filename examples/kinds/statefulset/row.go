@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// Row describes the kind to code shared by all kinds.
+// Row describes the kind to the code that all kinds share.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{

@@ -37,7 +37,7 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "uniteddeployment-controller"
 
-// Options are the options of the controller. The zero value is usable.
+// Options are the options of the controller. The zero value is valid.
 type Options = kruise.Options
 
 // Reconciler reconciles UnitedDeployments.

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Row describes the kind to code shared by all kinds.
+// Row describes the kind to the code that all kinds share.
 func Row() kind.Row {
 	workers, one := 3, &parts{versioned: "deployment,replicaset"}
 	return kind.Row{

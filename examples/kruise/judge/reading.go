@@ -25,7 +25,7 @@ import (
 
 // Reading reads and validates each value of a spec once: the controller uses the returned values, and admission refuses
 // the object because of its faults. The path given to a method is the path of the field in the spec. The zero value is
-// usable.
+// valid.
 type Reading struct {
 	// Problems are values with which the controller cannot work. If there are problems, the reconciliation must end,
 	// because there is no sensible value to use instead.

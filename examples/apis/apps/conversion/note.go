@@ -123,7 +123,7 @@ func typeAt(t reflect.Type, p path) reflect.Type {
 	return nil
 }
 
-// differences returns the values that truth has and back does not have, sorted by path.
+// differences returns the values in truth that are missing in back, sorted by path.
 func (k *kind) differences(truth, back object, v int) (out []keptField) {
 	for _, place := range k.places[v] {
 		written := parent(truth, place)[place.last()]

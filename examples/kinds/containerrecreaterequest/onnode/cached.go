@@ -15,19 +15,19 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// A Cached reads requests from a client-go store: the Node's requests that have the label for agents. A Cached is safe
-// for concurrent use. Make a Cached with NewCached.
+// A Cached reads requests from a client-go store, which contains the Node's requests that have the label for agents. A
+// Cached is safe for concurrent use. NewCached makes a Cached.
 type Cached struct {
 	requests cache.Indexer
 	store    expectations.Store
-	writes   *expectations.Tracker // versions of status writes, by request
+	writes   *expectations.Tracker // versions that writes of the status have led to, by Pod
 	patch    Patch
 }
 
 // Patch writes a merge patch to the status of a request, and returns the request's new version.
 type Patch func(ctx context.Context, request types.NamespacedName, patch []byte) (version string, err error)
 
-// byPod is the index by namespace and name of the Pod.
+// byPod is the name of the index of requests by namespace and name of their Pod.
 const byPod = "workloadkit/pod"
 
 // NewCached returns a Cached for a store, and adds an index to the store. Objects of other types are ignored.
@@ -42,7 +42,7 @@ func NewCached(requests cache.Indexer, resource schema.GroupResource, patch Patc
 	store := expectations.Store{GroupResource: resource}
 	return &Cached{
 		requests: requests, store: store, patch: patch,
-		// Writes before the agent's start need not be awaited: each write requires the version that was read.
+		// Writes from before the agent's start are not awaited, because each write requires the version that was read.
 		writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true}),
 	}, nil
 }
@@ -68,15 +68,16 @@ func (c *Cached) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateR
 			out = append(out, request)
 		}
 	}
-	// A stale cache delays nothing else: each write requires the version that was read.
+	// A stale cache only delays the next step; no wrong write is possible, because each write requires the version that
+	// was read.
 	if pending, err := c.writes.Check(owner, nil); err == nil && pending != nil && !pending.Late {
 		wait = pending.RequeueAfter
 	}
 	return out, wait
 }
 
-// PatchStatus writes the agent's part of a status: phase, completion time and containers. The controller writes all
-// other fields.
+// PatchStatus writes the agent's part of a status: the phase, the completion time and the states of containers. The
+// controller writes all other fields.
 func (c *Cached) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
 	own := map[string]any{"phase": status.Phase, "message": orNull(status.Message), "completionTime": status.CompletionTime}
 	own["containerRecreateStates"] = status.ContainerRecreateStates

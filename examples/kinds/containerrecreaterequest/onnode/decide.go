@@ -15,12 +15,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are texts of OpenKruise's agent and controller.
+// These are the messages that OpenKruise's agent and controller write.
 const (
 	messageDeadline  = "recreating has exceeded the activeDeadlineSeconds"
 	messageNoRuntime = "failed to find runtime service"
-	// messageStopping is the beginning of a container's message that contains the ID of the instance: it records a stop
-	// with Force.
+	// messageStopping is the beginning of the message of a container that is being stopped with Force; the ID of the
+	// instance follows.
 	messageStopping = "stopping "
 )
 
@@ -30,7 +30,8 @@ const NoRuntimeService reason.Code = "NoRuntimeService"
 // maxMessage is the largest length of a message in bytes.
 const maxMessage = 1024
 
-// turn returns the request of a Pod that must be handled now, nil if none, and the new requests that must wait.
+// turn returns the request for a Pod that must be handled now, or nil if there is none, and the new requests that must
+// wait.
 func turn(requests []*v1beta1.ContainerRecreateRequest, pod types.UID) (first *v1beta1.ContainerRecreateRequest, behind []*v1beta1.ContainerRecreateRequest) {
 	var mine []*v1beta1.ContainerRecreateRequest
 	var candidates []containerrestart.Candidate
@@ -69,7 +70,8 @@ func progressOf(r *v1beta1.ContainerRecreateRequest) containerrestart.Progress {
 	return containerrestart.Begun
 }
 
-// requestOf converts a request with its recorded progress.
+// requestOf converts a request, with the progress recorded in its status, to the form that package containerrestart
+// needs.
 func requestOf(r *v1beta1.ContainerRecreateRequest) containerrestart.Request {
 	strategy := ptr.Deref(r.Spec.Strategy, v1beta1.ContainerRecreateRequestStrategy{})
 	out := containerrestart.Request{
@@ -118,7 +120,7 @@ func containerOf(c v1beta1.ContainerRecreateRequestContainer, states []v1beta1.C
 	return out
 }
 
-// seconds converts a number of seconds; a negative number leads to an error in the decision.
+// seconds converts a number of seconds; a negative number leads to an error later.
 func seconds(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Second)
 	return time.Duration(min(max(n, -1), most)) * time.Second
@@ -131,7 +133,7 @@ func secondsOf(n *int64) *time.Duration {
 	return ptr.To(seconds(*n))
 }
 
-// statusOf returns the status of a request after a step, without the completion time.
+// statusOf returns the status of a request after a step, without a completion time.
 func statusOf(r *v1beta1.ContainerRecreateRequest, step containerrestart.Step) v1beta1.ContainerRecreateRequestStatus {
 	status := *r.Status.DeepCopy()
 	status.Phase, status.Message = v1beta1.ContainerRecreateRequestRecreating, ""
@@ -145,7 +147,8 @@ func statusOf(r *v1beta1.ContainerRecreateRequest, step containerrestart.Step) v
 	return status
 }
 
-// stateOf returns the recorded state of a container. If the container is being stopped, the record names its instance.
+// stateOf returns the state of a container, as the status records the state. If the container is being stopped, the
+// state names the instance.
 func stateOf(c containerrestart.Container) v1beta1.ContainerRecreateRequestContainerRecreateState {
 	state := v1beta1.ContainerRecreateRequestContainerRecreateState{Name: c.Name, Phase: v1beta1.ContainerRecreateRequestPending, IsKilled: c.Stopped}
 	switch c.Phase {
@@ -161,12 +164,12 @@ func stateOf(c containerrestart.Container) v1beta1.ContainerRecreateRequestConta
 	return state
 }
 
-// hopeless is the last step of a request that no agent can carry out.
+// hopeless returns the step that ends a request that no agent can carry out.
 func hopeless(r containerrestart.Request, code reason.Code, detail string) containerrestart.Step {
 	return containerrestart.Step{State: completion.Failed, Containers: r.Containers, Why: reason.List{{Code: code, Detail: detail}}}
 }
 
-// lastWords returns the message about the end of a request. If nothing has failed, the message is empty.
+// lastWords returns the message for a request that has ended. If nothing has failed, the message is empty.
 func lastWords(step containerrestart.Step) string {
 	var failures reason.List
 	for _, r := range step.Why {

@@ -20,23 +20,23 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Requests returns the Node's requests that have not ended.
+// Requests provides the requests for a Node's Pods that have not ended.
 type Requests interface {
 	// Of returns the requests for a Pod by name, from a cache; do not modify the requests. wait is the time until the
-	// next read if the cache does not show the last PatchStatus yet.
+	// requests should be read again, if the cache does not show the last PatchStatus yet.
 	Of(pod types.NamespacedName) (requests []*v1beta1.ContainerRecreateRequest, wait time.Duration)
-	// PatchStatus writes a request's status on condition that the request is unchanged; otherwise the error is a
+	// PatchStatus writes a request's status if the request has not changed since it was read; otherwise the error is a
 	// conflict.
 	PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error
 }
 
-// Options are options of Restarts. The zero value is usable.
+// Options are the options of Restarts. The zero value is valid.
 type Options struct {
-	// Tell records a Kubernetes event about a container of a Pod; nil if not needed.
+	// Tell is called with events about containers of Pods; nil means that no events are sent.
 	Tell func(ctx context.Context, e Event)
-	// Done is called when a container of a request has restarted or failed; nil if not needed.
+	// Done is called when a container of a request was restarted or has failed; nil means that nobody is told.
 	Done func(restarted bool)
-	// Clock is the clock; nil means the real clock.
+	// Clock tells the time; nil means the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -48,7 +48,7 @@ type Event struct {
 	Type, Reason, Message string
 }
 
-// Restarts carries out requests. Restarts are safe for concurrent use. Make Restarts with New.
+// Restarts carries out the requests of a Node. Restarts are safe for concurrent use. New makes Restarts.
 type Restarts struct {
 	requests Requests
 	options  Options
@@ -68,19 +68,19 @@ func New(requests Requests, options Options) *Restarts {
 	return &Restarts{requests: requests, options: options}
 }
 
-// soon is the time until the next call after a conflict: the cache shows the change by then.
+// soon is the wait before the next step after a conflict, after which the cache shows the change.
 const soon = 200 * time.Millisecond
 
-// Work is an agent's work for a Pod: the next step of the request that must be handled now.
+// Work is an agent's work for a Pod: the next step of the request whose turn it is.
 func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	requests, wait := r.requests.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	first, behind := turn(requests, pod.UID)
 	if wait > 0 {
-		pod.KeepAll() // a request may still want its stop
+		pod.KeepAll() // a request may still need to stop the containers
 		return wait, nil
 	}
 	if first == nil || pod.DeletionTimestamp != nil {
-		return 0, nil // the controller ends the requests of a Pod that is being deleted
+		return 0, nil // the controller completes the requests for a Pod that is being deleted
 	}
 	waits := r.letWait(ctx, behind)
 	again, err = r.carryOn(ctx, pod, first)
@@ -94,8 +94,8 @@ func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	return again, errors.Join(err, waits)
 }
 
-// letWait records in the status of requests that another request must end first. If such a write is refused, the work
-// continues.
+// letWait records in the status of waiting requests that another request must end first. If the API server refuses such
+// a write, the work continues.
 func (r *Restarts) letWait(ctx context.Context, behind []*v1beta1.ContainerRecreateRequest) error {
 	var errs []error
 	for _, request := range behind {
@@ -108,10 +108,10 @@ func (r *Restarts) letWait(ctx context.Context, behind []*v1beta1.ContainerRecre
 	return errors.Join(errs...)
 }
 
-// isOutdated reports whether an error shows that the cache is stale: it lacks a change or a deletion.
+// isOutdated reports whether an error shows that the cache is stale, and lacks a change or a deletion.
 func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
-// carryOn does the next step of a request: first the record, then the stop.
+// carryOn carries out the next step of a request: first the status is written, then the container is stopped.
 func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest) (time.Duration, error) {
 	now := r.options.Clock.Now()
 	step, err := r.next(ctx, pod, request, now)
@@ -132,8 +132,8 @@ func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1
 	return step.After, nil
 }
 
-// next decides what the agent does next for a request. If a container belongs to a runtime that the Node does not have,
-// the request ends.
+// next decides the next step of a request. If a container belongs to a runtime that the Node does not have, the request
+// ends.
 func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, now time.Time) (containerrestart.Step, error) {
 	wanted := requestOf(request)
 	if problems := request.Spec.Undecodable; len(problems) > 0 {
@@ -149,7 +149,8 @@ func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.Co
 	return containerrestart.Next(wanted, observed, now), nil
 }
 
-// begin begins the stop of a step, and records an event on the Pod. Stops that the step waits for continue.
+// begin starts the stop of a step's container, and sends an event about the Pod. Stops that are in progress for the
+// step continue.
 func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
 	var grace *time.Duration
 	if request.Spec.Strategy != nil {
@@ -169,12 +170,12 @@ func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.C
 	})
 }
 
-// HookFailed is the event about a preStop hook that has failed.
+// HookFailed returns the event about a preStop hook that has failed.
 func HookFailed(pod reason.Object, container string, err error) Event {
 	return Event{Pod: pod, Container: container, Type: corev1.EventTypeWarning, Reason: "FailedPreStopHook", Message: err.Error()}
 }
 
-// count calls Done for the containers that are done since the last step.
+// count calls Done for the containers that were restarted or have failed in the last step.
 func (r *Restarts) count(before, after v1beta1.ContainerRecreateRequestStatus) {
 	done := map[string]bool{}
 	for _, state := range before.ContainerRecreateStates {

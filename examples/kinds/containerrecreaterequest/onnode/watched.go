@@ -30,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why the agent has no requests.
+// These are reasons why the agent cannot read requests.
 const (
 	// KindAwaited means that the API server does not serve ContainerRecreateRequests yet.
 	KindAwaited reason.Code = "KindAwaited"
@@ -38,7 +38,7 @@ const (
 	RequestsAwaited reason.Code = "RequestsAwaited"
 )
 
-// versions are the API versions that the agent supports, the preferred version first. A manager of OpenKruise 1.9.0
+// versions returns the API versions that the agent supports, the preferred version first. A manager of OpenKruise 1.9.0
 // serves only v1alpha1.
 func versions() []schema.GroupVersion {
 	return []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion}
@@ -46,9 +46,9 @@ func versions() []schema.GroupVersion {
 
 const resourceName = "containerrecreaterequests"
 
-// Watched holds the active requests of a Node, in the version that the API server serves. If the version is no longer
-// served, Watched changes to another version without a restart. Watched are safe for concurrent use. Make Watched with
-// NewWatched.
+// Watched provides the requests of a Node that have not ended, in the version that the API server serves. If the
+// version is no longer served, Watched changes to another version without a restart of the agent. A Watched is safe for
+// concurrent use. NewWatched makes a Watched.
 type Watched struct {
 	node      string
 	client    dynamic.Interface
@@ -57,11 +57,11 @@ type Watched struct {
 	clock     clock.WithTicker
 
 	mu      sync.Mutex
-	current *view // nil before the first list
+	current *view // nil before the requests were listed for the first time
 	missing reason.Reason
 }
 
-// view holds the requests of a version.
+// view contains the requests in a version.
 type view struct {
 	*Cached
 
@@ -75,7 +75,7 @@ func (r *Watched) view() *view {
 }
 
 // NewWatched returns a Watched for the requests of a Node. wake is called with the Pod of each request that was
-// created, changed or deleted. NewWatched sends no request: see Start.
+// created, changed or deleted. NewWatched sends no request to the API server; Start does.
 func NewWatched(config *rest.Config, node string, wake func(pod types.NamespacedName)) (*Watched, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -101,13 +101,13 @@ func (r *Watched) PatchStatus(ctx context.Context, request *v1beta1.ContainerRec
 	return r.view().PatchStatus(ctx, request, status)
 }
 
-// Missing says why there are no requests; zero if they have been listed.
+// Missing returns why the agent has no requests; the code is empty if the requests have been listed.
 func (r *Watched) Missing() reason.Reason {
 	r.mu.Lock()
 	missing, v := r.missing, r.current
 	r.mu.Unlock()
 	switch {
-	case missing.Code != "": // requests of a version that is no longer served do not count
+	case missing.Code != "": // requests in a version that is no longer served are outdated
 		return missing
 	case v != nil && v.informer.HasSynced():
 		return reason.Reason{}
@@ -138,7 +138,7 @@ func (r *Watched) Start(ctx context.Context) error {
 	return nil
 }
 
-// served returns the API version to use.
+// served returns the API version in which requests are read now.
 func (r *Watched) served(ctx context.Context) (schema.GroupVersion, error) {
 	var last error
 	for _, version := range versions() {
@@ -157,8 +157,8 @@ func (r *Watched) served(ctx context.Context) (schema.GroupVersion, error) {
 	return schema.GroupVersion{}, last
 }
 
-// resources asks the API server which kinds it serves in a version. A discovery client would cost the agent megabytes
-// of memory.
+// resources asks the API server which resources it serves in a version. A discovery client is not used, because it
+// would cost the agent megabytes of memory.
 func (r *Watched) resources(ctx context.Context, version schema.GroupVersion) (list metav1.APIResourceList, err error) {
 	raw, err := r.discovery.Get().AbsPath("/apis", version.Group, version.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
@@ -183,18 +183,18 @@ func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 		}),
 	} {
 		if err != nil {
-			panic(err) // returned only by an informer that runs already
+			panic(err) // an error is possible only for a running informer
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: r.woken, UpdateFunc: func(_, object any) { r.woken(object) }, DeleteFunc: r.woken,
 	})
 	if err != nil {
-		panic(err) // returned only by an informer that has ended
+		panic(err) // an error is possible only for an informer that has ended
 	}
 	cached, err := NewCached(informer.GetIndexer(), version.WithResource(resourceName).GroupResource(), r.patch(version))
 	if err != nil {
-		panic(err) // returned only by an informer with content
+		panic(err) // an error is possible only for an informer with content
 	}
 	r.mu.Lock()
 	r.missing, r.current = reason.Reason{}, &view{cached, informer}
@@ -202,7 +202,7 @@ func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 	informer.RunWithContext(ctx)
 }
 
-// patch writes to the status of a request of a version.
+// patch returns a function that writes to the status of a request in a version.
 func (r *Watched) patch(version schema.GroupVersion) Patch {
 	resource := r.client.Resource(version.WithResource(resourceName))
 	return func(ctx context.Context, request types.NamespacedName, patch []byte) (string, error) {
@@ -229,8 +229,8 @@ func (r *Watched) listWatch(version schema.GroupVersion) *cache.ListWatch {
 	}
 }
 
-// read converts an object from the API server to v1beta1. An object that cannot be converted is kept as received, so
-// that requests of other Pods are not delayed.
+// read converts an object from the API server to v1beta1. An object that cannot be converted is kept as it was
+// received, so that the requests for other Pods are not delayed.
 func read(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -238,7 +238,7 @@ func read(object any) (any, error) {
 	}
 	request := &v1beta1.ContainerRecreateRequest{}
 	if err := decodeInto(u, request); err != nil {
-		return object, nil //nolint:nilerr // the object is kept
+		return object, nil //nolint:nilerr // the object is kept unconverted
 	}
 	request.ManagedFields = nil
 	return request, nil
@@ -255,7 +255,7 @@ func decodeInto(u *unstructured.Unstructured, request *v1beta1.ContainerRecreate
 	return json.Unmarshal(raw, request)
 }
 
-// woken enqueues the Pod of a request.
+// woken calls wake with the Pod of a request.
 func (r *Watched) woken(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj

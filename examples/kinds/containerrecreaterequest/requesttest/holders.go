@@ -1,5 +1,5 @@
-// Package requesttest has what users do with Pods of ContainerRecreateRequests, for fault schedules of both the
-// manager's part and the node agent's part of the kind.
+// Package requesttest plays what users do with Pods that have ContainerRecreateRequests, in the fault schedules of the
+// manager's part and of the node agent's part of the kind.
 package requesttest
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/chaos"
 )
 
-// OtherHolder plays a further controller: OtherHolder closes or opens the readiness gate of a Pod.
+// OtherHolder plays another controller that uses the readiness gate: OtherHolder closes the readiness gate of a Pod, or
+// opens the gate again.
 func OtherHolder(ctx context.Context, w *chaos.World) {
 	pod := w.AnyPod()
 	if pod == nil {
