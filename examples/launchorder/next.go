@@ -80,7 +80,7 @@ func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 }
 
 // misses reports whether the kubelet cannot create a container because a reference in the container's environment
-// cannot be resolved. The kubelet sets the reason that is compared.
+// cannot be resolved. The function compares the reason that the kubelet has set in the container's status.
 func misses(pod *corev1.Pod, g gated) bool {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	return status != nil && status.State.Waiting != nil && status.State.Waiting.Reason == "CreateContainerConfigError"

@@ -60,7 +60,7 @@ func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() erro
 	err := pass.Try(fanout.Task{Name: name}, v.Owner.UID, func() error {
 		err := do()
 		if errors.Is(err, podreadiness.UnreadableMessage) {
-			err = reason.Final(err) // somebody must correct the condition's message, so the write is retried only rarely
+			err = reason.Final(err) // retried rarely, because somebody must correct the message
 		}
 		return err
 	})

@@ -93,7 +93,7 @@ func decide(o *observed) plan {
 		p.finish(o, problems[0], reason.Shorten(problems.Summary(kruise.ReasonsInEvent), longestMessage))
 	case !isOf(o.request, o.pod):
 		p.finish(o, gone(o), apps.RequestPodGone)
-	case o.request.Status.Phase != "" && o.request.Labels[apps.LabelRequestActive] != "true": // somebody has removed the label
+	case o.request.Status.Phase != "" && o.request.Labels[apps.LabelRequestActive] != "true": // the label was removed
 		p.finish(o, silent(o.request), apps.RequestAgentSilent)
 	default:
 		p.carryOn(o)

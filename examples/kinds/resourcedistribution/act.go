@@ -118,7 +118,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *wor
 	return w
 }
 
-// settled records the result for a copy that needs no request; the result is false if the copy needs a request.
+// settled records the result for a copy without the need of a request, or returns false if the copy needs a request.
 func (w *work) settled(namespace string, d decision) bool {
 	switch d.Action {
 	case none:

@@ -108,8 +108,8 @@ func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespac
 // choose returns the namespaces that the targets select; selector is the compiled selector of the targets. A listed
 // namespace is selected even if it does not exist or is being deleted. Other namespaces are selected only if they are
 // not being deleted. An excluded namespace is never selected. kube-system and kube-public are selected only if hasCopy
-// reports that the namespace has a copy: OpenKruise 1.9.0 has created copies in both. If hasCopy is nil, no namespace
-// has a copy.
+// reports that the namespace has a copy: OpenKruise 1.9.0 has created copies in both namespaces. If hasCopy is nil, no
+// namespace has a copy.
 func choose(spec *v1beta1.ResourceDistributionTargets, selector labels.Selector, namespaces []*corev1.Namespace,
 	hasCopy func(namespace string) bool,
 ) targets {

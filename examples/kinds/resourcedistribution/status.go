@@ -74,7 +74,7 @@ func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1
 	return status
 }
 
-// news returns the conditions in after that report failures, unless the conditions in before report the same failures.
+// news returns the conditions in after that report failures, unless the same failures are in before.
 func news(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
 	were := byType(before)
 	for _, is := range after {
