@@ -108,8 +108,8 @@ const (
 	InPlaceIfPossible CloneSetUpdateStrategyType = "InPlaceIfPossible"
 	// InPlaceOnly changes the Pod in place, and never recreates the Pod.
 	InPlaceOnly CloneSetUpdateStrategyType = "InPlaceOnly"
-	// With OnDelete, the controller updates no Pod. Validation refuses OnDelete in v1alpha1. The value appears when a
-	// v1beta1 object is read as v1alpha1.
+	// OnDelete means that the controller updates no Pod. Validation refuses OnDelete in v1alpha1. The value appears
+	// when a v1beta1 object is read as v1alpha1.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
 )
 
