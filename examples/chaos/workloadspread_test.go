@@ -35,6 +35,7 @@ func workloadSpreadMutants() []mutant {
 		{"a Pod whose request may be under way counts as refused", "podcontrol/executor/pods.go", "case podwrite.IsLasting(err):", "case !podwrite.IsLasting(nil):", schedules{tests: "../podcontrol/executor", only: "TestCreatePods"}},
 		{"a place taken ahead is used for ever", folder + "decide_ahead.go", "return age > -subsets.RenewedAfter && age < subsets.RenewedAfter", "return age > -subsets.RenewedAfter", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
 		{"nobody fills up again", folder + "spares.go", "s.spares, s.filling = append(s.spares, stored...), false", "s.spares = append(s.spares, stored...)", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
+		{"the last Pods of a rush find no stored place", folder + "decide_ahead.go", "book.Line(p.Name).Taken() <= p.Max {", "book.Line(p.Name).Taken() < p.Max {", schedules{tests: "./kinds/workloadspread", only: "TestLastSpares"}},
 		{"unused places are kept", folder + "spares.go", "unused[p][one.key] = true", "unused[p][\"\"] = true", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
 		{"all room is taken ahead", folder + "decide_ahead.go", "most = (free(book, places, choice.Subset) + had) / 2", "most = free(book, places, choice.Subset) + had", schedules{tests: "./kinds/workloadspread", only: "TestTakeAhead"}},
 		{"a place is taken ahead for two Pods", folder + "spares.go", "s.spares = slices.Delete(s.spares, i, i+1)", "_ = i", found},

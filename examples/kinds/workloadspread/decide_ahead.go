@@ -19,6 +19,22 @@ func (s spare) isUsable(now time.Time) bool {
 	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter
 }
 
+// inReach returns the subsets whose stored places a new Pod may take, in order. All subsets before the next one are full,
+// perhaps only of stored places, which the Pod takes first. No place is taken in a closed subset, nor in a subset that has
+// more Pods and places than its maximum.
+func inReach(book subsets.Book, places []subsets.Place, next string) (names []string) {
+	for i := range places {
+		p := &places[i]
+		if !p.Closed && p.Max != subsets.Unlimited && book.Line(p.Name).Taken() <= p.Max {
+			names = append(names, p.Name)
+		}
+		if p.Name == next {
+			break
+		}
+	}
+	return names
+}
+
 // takeAhead takes up to len(keys) places before their Pods are created, for Pods of a version, all in the first subset
 // with free places. At least half of the subset's free places stay free for other Pods, so that no Pod gets a later
 // subset because of a place that is never used. Places that the keys took before are returned too.

@@ -56,9 +56,9 @@ func newSpares(now clock.PassiveClock) *spares {
 	return &spares{clock: now, calls: make(chan pool, 16), stocks: map[pool]*stock{}}
 }
 
-// take returns a stored place in a subset, or the zero spare if there is none. If few spares are left, further places
-// are requested.
-func (a *spares) take(spread *v1beta1.WorkloadSpread, version, subset string) spare {
+// take returns a stored place in the first of the subsets that has a stored place, or the zero spare. If few spares are
+// left, further places are requested.
+func (a *spares) take(spread *v1beta1.WorkloadSpread, version string, among []string) spare {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p, now := pool{spread.UID, version}, a.clock.Now()
@@ -70,9 +70,12 @@ func (a *spares) take(spread *v1beta1.WorkloadSpread, version, subset string) sp
 	s.spread = spread
 	s.asked = append(s.recent(now), now)
 	var taken spare
-	if i := slices.IndexFunc(s.spares, func(one spare) bool { return one.subset == subset && one.isUsable(now) }); i >= 0 {
-		taken = s.spares[i]
-		s.spares = slices.Delete(s.spares, i, i+1)
+	for _, subset := range among {
+		if i := slices.IndexFunc(s.spares, func(one spare) bool { return one.subset == subset && one.isUsable(now) }); i >= 0 {
+			taken = s.spares[i]
+			s.spares = slices.Delete(s.spares, i, i+1)
+			break
+		}
 	}
 	if s.lacks(now) > s.wanted(now)/2 && !s.filling {
 		select {
@@ -233,11 +236,13 @@ func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replic
 	if err != nil {
 		return given{}
 	}
-	_, next := s.choose(spread.Name, spread.Status.VersionedSubsetStatuses, places, n)
-	if !next.Changed {
+	books := spread.Status.VersionedSubsetStatuses
+	_, next := s.choose(spread.Name, books, places, n)
+	among := inReach(bookOf(books[n.version]), places, next.Subset)
+	if len(among) == 0 {
 		return given{}
 	}
-	taken := w.spares.take(spread, n.version, next.Subset)
+	taken := w.spares.take(spread, n.version, among)
 	if taken == (spare{}) {
 		return given{}
 	}
