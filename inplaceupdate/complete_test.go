@@ -99,8 +99,11 @@ func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEn
 	pod.Annotations[metaKey] = string(raw)
 }
 
-// oldStatus makes the node report the instance from before the update.
+// oldStatus makes the node report the instance from before the update, and a closed gate.
 func oldStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for _, condition := range []corev1.PodConditionType{gate, corev1.PodReady} {
+		podstate.Condition(pod, condition).Status = corev1.ConditionFalse
+	}
 	status := &pod.Status.ContainerStatuses[0]
 	status.ImageID, status.Image = "sha256:1", "app:v1"
 	return status
@@ -166,6 +169,18 @@ func TestCompletionOfImages(t *testing.T) {
 		{"the agent has seen the new instance, on a node that does not report generations", func(t *testing.T, pod *corev1.Pod) {
 			report(t, pod, early(oldStatus(pod)))
 			pod.Status.ObservedGeneration = 0
+		}, []string{"ImageNotRunning"}},
+		{"the agent has seen the new instance, which has a startup probe", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, early(oldStatus(pod)))
+			pod.Spec.Containers[0].StartupProbe = &corev1.Probe{PeriodSeconds: 10}
+		}, []string{"ImageNotRunning"}},
+		{"the agent has seen the new instance, and the Pod is ready with the old one", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, early(oldStatus(pod)))
+			podstate.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
+		}, []string{"ImageNotRunning"}},
+		{"the agent has seen the new instance of a Pod without the gate", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, early(oldStatus(pod)))
+			pod.Spec.ReadinessGates = nil
 		}, []string{"ImageNotRunning"}},
 		{"U-23 neither agent nor status", func(t *testing.T, pod *corev1.Pod) {
 			report(t, pod, wrongPlain)
@@ -673,7 +688,11 @@ func TestUpdateAfterAnEarlyReport(t *testing.T) {
 		t.Fatalf("the first update waits for %v", step.Waiting)
 	}
 	pod = write(t, pod, step.Change)
+	first := pod.Status.ContainerStatuses[0].ImageID
 	pod = write(t, pod, mustStart(t, updater, pod, v2, v3, toward("3", 0), now))
+	if state := pod.Annotations[stateKey]; !strings.Contains(state, `"lastContainerStatuses":{"app":{"imageID":"`+first+`"`) {
+		t.Errorf("the reported image is not recorded: %s", state)
+	}
 	pod.Status.ObservedGeneration = pod.Generation
 	for _, status := range []corev1.ContainerStatus{
 		pod.Status.ContainerStatuses[0],

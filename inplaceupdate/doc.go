@@ -53,8 +53,9 @@
 // A kubelet judges readiness gates when it looks at the containers of a Pod, once a second. After a restart, a kubelet
 // looks at once, finds the gate closed, and looks again a second later. If a node agent reports a new instance as soon
 // as the instance is created (runtimemeta.Container.CreatedAt), the update is complete, and the gate open, before the
-// kubelet looks; only kubelets that report status.observedGeneration count. The Pod is not Ready before the new instance is: a kubelet never reports Ready from the state before a
-// restart.
+// kubelet looks; only kubelets that report status.observedGeneration count. The Pod is not Ready before the new
+// instance is: a kubelet never reports Ready from the state before a restart, unless the alpha feature EventedPLEG is on.
+// A container with a startup probe is complete only when the kubelet reports the instance.
 //
 // # Errors
 //

@@ -44,6 +44,7 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 // node reports an ID. The code is StateLost.
 func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	c := u.newView(pod, time.Time{}).container(container)
+	c.status = c.shown
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || named(c.spec.Image, c.status) {
 		return nil
 	}

@@ -300,7 +300,7 @@ func (v *view) give(name string, w *work, state *savedState, change *podpatch.Ch
 	if image, ok := w.images[name]; ok {
 		put(&change.Images, name, image)
 		var record containerRecord
-		if status := v.container(name).status; status != nil {
+		if status := v.container(name).shown; status != nil {
 			record.ImageID = status.ImageID
 		}
 		put(&state.LastContainerStatuses, name, record)

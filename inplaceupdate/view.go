@@ -50,6 +50,8 @@ type container struct {
 	// too, because the status describes an instance that has ended; ahead is then the report about the newer instance.
 	status *corev1.ContainerStatus
 	ahead  *runtimemeta.Container
+	// shown is the status as reported, even of an instance that has ended.
+	shown *corev1.ContainerStatus
 }
 
 // readToStart decodes a Pod for the start of an update.
@@ -81,7 +83,8 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	v.containers = v.room[:0]
 	add := func(list []corev1.Container, init bool) {
 		for i := range list {
-			c := container{view: v, name: list[i].Name, init: init, status: podstate.ContainerStatus(pod, list[i].Name)}
+			c := container{view: v, name: list[i].Name, init: init, shown: podstate.ContainerStatus(pod, list[i].Name)}
+			c.status = c.shown
 			if !init || podstate.IsNativeSidecar(&list[i]) {
 				c.spec = &list[i]
 			}
@@ -94,17 +97,23 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	return v
 }
 
-// lookAhead replaces the statuses of instances that the node agent has seen followed by newer instances, if the kubelet
-// is known to have observed the Pod's spec: otherwise the kubelet may be restarting containers for an earlier spec. Most
-// reports are not decoded, because the agent reports early only during an update.
+// lookAhead replaces the statuses of instances that the node agent has seen followed by newer instances. Most reports
+// are not decoded, because the agent reports early only during an update.
+//
+// An early report counts only if the Pod has the gate and is not Ready, and if the kubelet is known to have observed
+// the Pod's spec: otherwise the kubelet may be restarting containers for an earlier spec, or may have reported the
+// readiness of the old instance over the closed gate. Containers with a startup probe must be reported by the kubelet:
+// kubelets take over from the old instance that the new instance has started (prober/prober_manager.go), so for a
+// moment only the gate keeps the Pod out of service.
 func (v *view) lookAhead() {
-	if !strings.Contains(v.pod.Annotations[v.config.Keys.RuntimeMetaAnnotation], `"createdAt"`) || !v.nodeIsCurrent() {
+	if !strings.Contains(v.pod.Annotations[v.config.Keys.RuntimeMetaAnnotation], `"createdAt"`) || !v.nodeIsCurrent() ||
+		podstate.IsTrue(v.pod, corev1.PodReady) || !podstate.HasGate(v.pod, v.config.Keys.Gate) {
 		return
 	}
 	report := v.report()
 	for i := range v.containers {
 		c := &v.containers[i]
-		if c.spec == nil || c.status == nil || report == nil {
+		if c.spec == nil || c.status == nil || report == nil || c.spec.StartupProbe != nil {
 			continue
 		}
 		if c.ahead = report.Ahead(c.status); c.ahead != nil {
