@@ -249,15 +249,18 @@ func mutants() []mutant {
 		},
 		{
 			"an agent's early report counts although the kubelet may act on an earlier spec", "inplaceupdate/view.go",
-			" || !v.nodeIsCurrent() ||\n", " ||\n", schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
+			" || !v.nodeIsCurrent() ||\n", " ||\n",
+			schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
 		},
 		{
 			"an agent's early report counts although the Pod is ready with the old instance", "inplaceupdate/view.go",
-			"podstate.IsTrue(v.pod, corev1.PodReady) || ", "", schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
+			"podstate.IsTrue(v.pod, corev1.PodReady) || ", "",
+			schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
 		},
 		{
 			"an agent's early report counts for a container with a startup probe", "inplaceupdate/view.go",
-			" || c.spec.StartupProbe != nil {", " {", schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
+			" || c.spec.StartupProbe != nil {", " {",
+			schedules{tests: "../inplaceupdate", only: "TestCompletionOfImages"},
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// isUpdated returns the condition that says whether the Pods are updated. A change of a subset's patch makes no revision,
-// and its Pods are updated all the same.
+// isUpdated returns the condition UnitedDeploymentUpdated. A change of a subset's patch makes no revision, but the Pods of
+// the subset are updated, too.
 func (o *observation) isUpdated(t *todo, current string) v1beta1.Condition {
 	c := v1beta1.Condition{Type: apps.ConditionUnitedDeploymentUpdated, Status: corev1.ConditionFalse}
 	updating := o.updating(t)
@@ -33,7 +33,7 @@ func (o *observation) isUpdated(t *todo, current string) v1beta1.Condition {
 }
 
 // updating describes the subsets whose Pods follow a change of the subset's patch. An update is over when all Pods are
-// updated and ready. Later, a Pod that is not ready is no update.
+// updated and ready. A Pod that becomes unready later is no update.
 func (o *observation) updating(t *todo) (texts []string) {
 	was := o.ud.Status.Conditions.Find(apps.ConditionUnitedDeploymentUpdated)
 	under := was != nil && was.Reason == apps.ReasonSubsetsUpdating

@@ -31,8 +31,8 @@ func warn(ud *v1beta1.UnitedDeployment) (warnings []string) {
 	return warnings
 }
 
-// warnUpdate returns warnings about an update. If the kind of the template changes, the Pods do not change one after the
-// other: OpenKruise's controller and this controller delete the old workloads at once.
+// warnUpdate returns warnings about an update. If the kind of the template changes, OpenKruise's controller and the
+// controller of this project delete all old workloads at once.
 func warnUpdate(ud, stored *v1beta1.UnitedDeployment) []string {
 	next, before := templatesOf(&ud.Spec.Template), templatesOf(&stored.Spec.Template)
 	if len(next) != 1 || len(before) != 1 || next[0].name == before[0].name || replicasOf(stored) == 0 {
@@ -41,8 +41,8 @@ func warnUpdate(ud, stored *v1beta1.UnitedDeployment) []string {
 	return []string{fmt.Sprintf("spec.template: with %s in place of %s, all old workloads are deleted with their Pods before new Pods are ready", next[0].name, before[0].name)}
 }
 
-// withoutEffect returns the fields of a patch that are no fields of a Pod template, or that a workload does not copy from
-// a template to Pods.
+// withoutEffect returns the fields of a patch without effect on Pods: unknown fields, and fields of a Pod template not
+// copied to Pods.
 func withoutEffect(patch []byte) []string {
 	var parts struct {
 		Metadata map[string]json.RawMessage `json:"metadata"`
