@@ -50,8 +50,8 @@ type Step struct {
 // Update takes a Pod to the revision of the plan: in place if the plan allows, otherwise by deletion, or not at all if
 // the rules forbid the deletion. If a hook holds the Pod, the Pod waits first. If the Pod is at the revision already,
 // Update does nothing: Next finishes an update that has begun. The plan may be nil if the rules always recreate Pods.
-// The error is InvalidRules, or says that the Pod's annotations or gate cannot be parsed; such a Pod cannot be updated
-// in place until somebody repairs the Pod.
+// The error is InvalidRules, or an error about annotations or a readiness gate of the Pod that cannot be parsed. A Pod
+// with such annotations cannot be updated in place until somebody repairs the annotations.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
 	case revisionName == "":

@@ -116,7 +116,8 @@ func (c Counts) Unavailable() int {
 	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
 }
 
-// leaving says, for a reason's text, how many of the unavailable Pods wait for their hook.
+// leaving returns a text for the detail of a reason: how many of the unavailable Pods wait for a hook before they are
+// deleted.
 func (c Counts) leaving() string {
 	if n := c.Old.PreDeleting + c.New.PreDeleting; n > 0 {
 		return fmt.Sprintf(" (%d wait for a hook before they are deleted)", n)

@@ -17,8 +17,9 @@ const (
 	// maxObject is the largest size of a new object, in bytes of JSON. etcd accepts 1.5 MiB, but no Pods could be
 	// created from such a large template.
 	maxObject = 1 << 20
-	// maxDepth is the largest nesting depth of an object. The API server accepts 10,000 levels, and a conversion review
-	// adds some levels.
+	// maxDepth is the largest nesting depth of an object. A conversion review adds levels around the object, and the
+	// API server refuses more than 10,000 levels. So an object near the API server's limit could be stored, but never
+	// be converted.
 	maxDepth = 100
 	// maxElements is the largest number of elements of all lists in a Pod template and the claim templates together,
 	// and in the containers and volumes of a SidecarSet. The API server's time to validate a template grows with the

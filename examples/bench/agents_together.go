@@ -24,6 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/daemon"
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/node/agent"
@@ -90,7 +91,7 @@ func (t *together) watch(ctx context.Context, config *rest.Config, pods cache.Sh
 			return c.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, &client.ListOptions{Raw: &o}, active)
 		},
 	}, &v1beta1.ContainerRecreateRequest{}, 0, cache.Indexers{})
-	t.cached, err = onnode.NewCached(t.requests.GetIndexer(), v1beta1.GroupVersion.WithResource("containerrecreaterequests").GroupResource(),
+	t.cached, err = onnode.NewCached(t.requests.GetIndexer(), v1beta1.GroupVersion.WithResource(containerrecreaterequest.Row().Resource).GroupResource(),
 		func(ctx context.Context, name types.NamespacedName, patch []byte) (string, error) {
 			request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 			err := c.Status().Patch(ctx, request, client.RawPatch(types.MergePatchType, patch))

@@ -63,7 +63,8 @@ type Spec struct {
 	// revision are unavailable. So a broken new revision does not reach every old Pod that is restarting at the moment.
 	UnlimitedRepair bool
 
-	// Paths are the field paths of the numbers in the workload's API.
+	// Paths are the field paths, in the workload's API, of the fields from which the limits come. Reasons name the
+	// paths.
 	Paths rollout.Paths
 }
 

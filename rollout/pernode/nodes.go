@@ -312,7 +312,8 @@ func (d *decision) replaceEnded() {
 	}
 }
 
-// limitProgress creates no Pods on Nodes that the partition keeps from the new revision.
+// limitProgress removes Nodes from the decision's creations, as long as the partition holds back the Nodes' updates:
+// the new Pods would have the new revision.
 func (d *decision) limitProgress() {
 	if !d.Progressive || d.Partition == 0 || d.OnDelete {
 		return

@@ -28,7 +28,7 @@ const (
 	// whole number of milliseconds. If the annotation is missing, containers start at once, in a single write of the
 	// status.
 	StartDelay = "sim.workloadkit.io/start-delay"
-	// StopDelay is how long a deleted Pod takes to end, in the same format, in place of its whole grace period. The
-	// time counts from the last change of the Pod.
+	// StopDelay is how long a deleted Pod takes to end. Without the annotation, a Pod takes its whole grace period.
+	// Value: a Go duration, or a whole number of milliseconds. The time counts from the last change of the Pod.
 	StopDelay = "sim.workloadkit.io/stop-delay"
 )

@@ -39,8 +39,8 @@ func settleStrategy(o object) {
 	delete(in, "rollingUpdate")
 }
 
-// templateReuse returns the move of the field for the reuse of claims: v1beta1 has the negated value. A missing field
-// stays missing, as in OpenKruise.
+// templateReuse returns the conversion of the field that decides whether claims are reused: the value in v1beta1 is the
+// negated value of v1alpha1. A missing field stays missing, as in OpenKruise.
 func templateReuse() move {
 	negate := func(from, to path) func(object) {
 		return func(o object) {
