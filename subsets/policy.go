@@ -24,8 +24,8 @@ type Policy struct {
 	ClosedFor time.Duration
 }
 
-// A further request with the same key renews the time of a place only if the time is at least RenewedAfter old. So the
-// last request was at most RenewedAfter later than the time in the book.
+// RenewedAfter is the age from which a further request with the same key renews the time of a place. So the last request
+// was at most RenewedAfter later than the time in the book.
 const RenewedAfter = 2 * time.Second
 
 const (

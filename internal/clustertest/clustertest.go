@@ -312,16 +312,14 @@ func (x *informer) show(objects []runtime.Object, version string) error {
 	store := x.GetIndexer()
 	gone := map[string]any{}
 	for _, old := range store.List() {
-		// the cache holds only API objects
-		gone[old.(client.Object).GetNamespace()+"/"+old.(client.Object).GetName()] = old //nolint:forcetypeassert
+		gone[old.(client.Object).GetNamespace()+"/"+old.(client.Object).GetName()] = old //nolint:forcetypeassert // all are objects
 	}
 	for _, object := range objects {
 		object := object.(client.Object) //nolint:forcetypeassert // the cache holds only API objects
 		key := object.GetNamespace() + "/" + object.GetName()
 		old, known := gone[key]
 		delete(gone, key)
-		// the cache holds only API objects
-		if known && old.(client.Object).GetResourceVersion() == object.GetResourceVersion() { //nolint:forcetypeassert
+		if known && old.(client.Object).GetResourceVersion() == object.GetResourceVersion() { //nolint:forcetypeassert // all are objects
 			continue
 		}
 		if err := store.Update(object); err != nil {

@@ -357,8 +357,7 @@ func (*kindWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // blank returns an empty object of the informer's type.
 func (k *kindWatch) blank() runtime.Object {
-	// the new object has the type of like
-	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert
+	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert // the type of like
 	if gvk := k.like.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
 		blank.GetObjectKind().SetGroupVersionKind(gvk)
 	}

@@ -101,8 +101,7 @@ func (d *differences) value(path func() string, before, after reflect.Value) {
 	case after.Kind() == reflect.Slice && after.Type().Elem().Kind() != reflect.Uint8:
 		d.lists(path(), before, after)
 	case after.Type() == reflect.TypeFor[map[string]string]():
-		// the types were just checked
-		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert
+		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert // just checked
 	default:
 		d.whole(path, before, after)
 	}
