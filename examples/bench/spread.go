@@ -113,6 +113,7 @@ func measureSpread(ctx context.Context, c *served.Cluster, o spreadOptions, log 
 	}
 	created := o.pods - len(m.loads[1].failed)
 	if m.rest, err = untilCounted(ctx, c, created); err != nil {
+		err = errors.Join(err, checkSpread(ctx, c, o, created))
 		return m, errors.Join(append(m.loads[1].failed[:min(1, len(m.loads[1].failed))], err)...)
 	}
 	if m.requests, err = requestsSince(c.Plane.AuditLog(), offset); err != nil {

@@ -114,7 +114,8 @@ func Run(t *testing.T, plan Plan) {
 func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violation, plays int) string {
 	if again := play(t, plan, seed, full, false).violation; again == nil || again.Rule != broken.Rule {
 		return fmt.Sprintf("seed %d does not repeat itself: %v, and the second time %v.\n"+
-			"Something in it does not depend on the seed alone: the order of a map, a random number, or a select with several ready cases.",
+			"Something in it does not depend on the seed alone: the order of a map, a random number, a select with several ready cases, "+
+			"or, unless GOMAXPROCS=1, the order of goroutines that the same answer wakes.",
 			seed, broken, again)
 	}
 	short := Shrink(full, plays, func(s Script) bool {
@@ -155,9 +156,11 @@ func importPath(function string) string {
 }
 
 // Replay plays each of the first schedules twice and fails the test if the two differ: the controllers or the subject
-// then depend on more than the seed.
+// then depend on more than the seed. Replay uses a single processor, because several processors may run goroutines that
+// the same answer wakes in any order.
 func Replay(t *testing.T, plan Plan, seeds int) {
 	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	plan = plan.complete()
 	for seed := uint64(1); seed <= uint64(seeds); seed++ {
 		a := play(t, &plan, seed, Full(plan.Steps), true).trace

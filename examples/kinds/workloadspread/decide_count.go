@@ -131,8 +131,17 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 			c.status.VersionedSubsetStatuses = with(c.status.VersionedSubsetStatuses, version, conditioned(listOf(tally.Book, places, nil), conditions))
 		}
 	}
-	c.status.SubsetStatuses = conditioned(listOf(total, places, nil), conditions)
+	c.status.SubsetStatuses = conditioned(withoutNames(listOf(total, places, nil)), conditions)
 	return c, nil
+}
+
+// withoutNames removes the names of Pods that come and go from the list of all versions, because the lists of the
+// versions contain them: the status would be twice as large, and each write twice as slow.
+func withoutNames(list []v1beta1.WorkloadSpreadSubsetStatus) []v1beta1.WorkloadSpreadSubsetStatus {
+	for i := range list {
+		list[i].CreatingPods, list[i].DeletingPods = nil, nil
+	}
+	return list
 }
 
 // awaiting adds the Pods that come and go in a version to those of all versions.

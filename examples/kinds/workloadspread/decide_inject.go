@@ -162,6 +162,16 @@ func joined(list, more []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRe
 // be patched. If the patch sets another priority class, the priority and the preemption policy are cleared: the API
 // server sets the former, and would refuse the latter.
 func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
+	if change, ok := plainPatch(patch); ok {
+		out := pod.DeepCopy()
+		out.Labels, out.Annotations = changed(out.Labels, change.Labels), changed(out.Annotations, change.Annotations)
+		return out, nil
+	}
+	return strategicallyPatched(pod, patch)
+}
+
+// strategicallyPatched is patched for patches of any fields: the Pod is encoded and decoded again.
+func strategicallyPatched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	before, err := json.Marshal(pod)
 	if err != nil {
 		return nil, err
@@ -217,6 +227,42 @@ func marking(pod *corev1.Pod, of *subset, m mark, whole bool) metadata {
 	text := m.text()
 	change.Annotations[apps.AnnotationMatchedWorkloadSpread] = &text
 	return change
+}
+
+// plainPatch parses a patch that only sets and removes labels and annotations; ok is false if the patch has other
+// fields, null in place of an object, or directives. Most subsets have such a patch, and its application takes a
+// small part of the time of other patches.
+func plainPatch(patch []byte) (change metadata, ok bool) {
+	var whole map[string]map[string]map[string]*string
+	if json.Unmarshal(patch, &whole) != nil || len(whole) != 1 || whole["metadata"] == nil {
+		return metadata{}, false
+	}
+	for field, values := range whole["metadata"] {
+		if values == nil || field != "labels" && field != "annotations" {
+			return metadata{}, false
+		}
+		for key := range values {
+			if strings.HasPrefix(key, "$") {
+				return metadata{}, false
+			}
+		}
+	}
+	return metadata{Labels: whole["metadata"]["labels"], Annotations: whole["metadata"]["annotations"]}, true
+}
+
+// changed carries out changes of labels or annotations.
+func changed(of map[string]string, changes map[string]*string) map[string]string {
+	if of == nil && len(changes) > 0 {
+		of = map[string]string{}
+	}
+	for key, value := range changes {
+		if value == nil {
+			delete(of, key)
+		} else {
+			of[key] = *value
+		}
+	}
+	return of
 }
 
 func changes(before, after map[string]string) map[string]*string {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -201,5 +202,67 @@ func TestMarksArePlain(t *testing.T) {
 		if got, ok := plainMark(m.text()); !ok || got != m {
 			t.Errorf("%s: %+v, %t", m.text(), got, ok)
 		}
+	}
+}
+
+// FuzzPlainPatch: a patch of labels and annotations gives the same Pod as the patch of any fields.
+func FuzzPlainPatch(f *testing.F) {
+	for _, patch := range []string{
+		`{"metadata":{"labels":{"zone":"a","app":null},"annotations":{"note":"x"}}}`, `{"metadata":{"labels":{}}}`, `{"metadata":{}}`, `{"metadata":null}`,
+		`{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"$patch":"replace"}}}`, `{"Metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"Labels":{"a":"b"}}}`,
+		`{"metadata":{"labels":{"a":"b"},"labels":{"c":"d"}}}`, `{"metadata":{"annotations":{"a":1}}}`, `{"metadata":{"labels":{"a":"b"}},"spec":{}}`,
+	} {
+		f.Add([]byte(patch))
+	}
+	f.Fuzz(func(t *testing.T, patch []byte) {
+		if _, ok := plainPatch(patch); !ok {
+			return
+		}
+		for _, of := range []*corev1.Pod{pod("p"), pod("p", label("app", "web"), label("zone", "b"), withMark("a"))} {
+			before := of.DeepCopy()
+			got, err := patched(of, patch)
+			want, wantErr := strategicallyPatched(of, patch)
+			if err != nil || wantErr != nil {
+				t.Fatalf("%s: errors %v and %v", patch, err, wantErr)
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-of any fields +plain):\n%s", patch, diff)
+			}
+			if diff := cmp.Diff(before, of); diff != "" {
+				t.Errorf("%s has changed its argument: %s", patch, diff)
+			}
+		}
+	})
+}
+
+// TestPlainPatch: only patches of labels and annotations are plain.
+func TestPlainPatch(t *testing.T) {
+	for patch, want := range map[string]bool{
+		`{"metadata":{"labels":{"zone":"a","app":null},"annotations":{"note":"x"}}}`: true,
+		`{"metadata":{"labels":{"$patch":"replace"}}}`:                               false,
+		`{"metadata":{"labels":null}}`:                                               false,
+		`{"metadata":null}`:                                                          false,
+		`{"metadata":{"labels":{"a":"b"},"name":"x"}}`:                               false,
+		`{"metadata":{"labels":{"a":"b"}},"spec":{"priorityClassName":"low"}}`:       false,
+		`{"Metadata":{"labels":{"a":"b"}}}`:                                          false,
+	} {
+		if _, ok := plainPatch([]byte(patch)); ok != want {
+			t.Errorf("%s: plain %t, want %t", patch, ok, want)
+		}
+	}
+}
+
+// BenchmarkPatched compares a patch of a label with a patch of the spec.
+func BenchmarkPatched(b *testing.B) {
+	of := pod("p", label("app", "web"), withMark("a"))
+	for name, patch := range map[string]string{"label": `{"metadata":{"labels":{"zone":"a"}}}`, "spec": `{"spec":{"priorityClassName":"low"}}`} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := patched(of, []byte(patch)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package workloadspread
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,7 +121,7 @@ func newWebhook(ctx context.Context, mgr ctrl.Manager, kinds *listed, gates map[
 	}
 	of := strings.Split(strings.ToLower(versioned), ",")
 	w := &webhook{
-		finder: found, spares: newSpares(now), newKey: func() string { return string(uuid.NewUUID()) },
+		finder: found, spares: newSpares(now), newKey: func() string { return rand.Text()[:keyLength] },
 		versioned: func(kind string) bool { return slices.Contains(of, kind) },
 	}
 	if w.statuses, err = newStatuses(mgr.GetClient(), mgr.GetAPIReader(), now); err != nil {

@@ -12,16 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
 const (
 	// rush is the number of Pods of a version, created within rushTime, from which on places are taken before their
 	// Pods are created.
-	rush     = 16
-	rushTime = 500 * time.Millisecond
+	rush     = 32
+	rushTime = time.Second
 	// mostSpares is the largest number of such places for a version.
-	mostSpares = 128
+	mostSpares = 256
 	// writing is how long a write of such places may take.
 	writing = 5 * time.Second
 )
@@ -49,7 +50,8 @@ type stock struct {
 	spread  *v1beta1.WorkloadSpread // as read by the last request; must not be modified
 	asked   []time.Time             // times of the requests within rushTime
 	spares  []spare                 // the oldest spare first
-	filling bool
+	filling bool                    // further places are requested
+	coming  []string                // keys of the requested places, perhaps stored already
 }
 
 func newSpares(now clock.PassiveClock) *spares {
@@ -93,12 +95,15 @@ func (s *stock) recent(now time.Time) []time.Time {
 	return s.asked[max(0, len(s.asked)-mostSpares):]
 }
 
-// wanted returns how many spares are needed for the present rate of requests.
+// wanted returns how many spares the next rushTime needs at the present rate of requests. In the first moments of a rush
+// the rate is uncertain, so at most twice as many spares are wanted as there were requests.
 func (s *stock) wanted(now time.Time) int {
-	if n := len(s.recent(now)); n >= rush {
-		return n
+	recent := s.recent(now)
+	if len(recent) < rush {
+		return 0
 	}
-	return 0
+	span := max(now.Sub(recent[0]), rushTime/2)
+	return min(len(recent)*int(rushTime/time.Millisecond)/int(span/time.Millisecond), mostSpares)
 }
 
 // lacks returns how many spares are missing.
@@ -123,12 +128,62 @@ func (a *spares) order(p pool) (spread *v1beta1.WorkloadSpread, n int, ok bool) 
 	return s.spread, s.lacks(a.clock.Now()), true
 }
 
-// filled adds the places that were stored to a pool.
+// request records the keys of the places that are about to be stored.
+func (a *spares) request(p pool, keys []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.stocks[p]; s != nil {
+		s.coming = slices.Clone(keys)
+	}
+}
+
+// filled adds the places that were stored to a pool, but for those that Pods have claimed.
 func (a *spares) filled(p pool, stored []spare) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.stocks[p]; s != nil {
-		s.spares, s.filling = append(s.spares, stored...), false
+		for _, one := range stored {
+			if slices.Contains(s.coming, one.key) {
+				s.spares = append(s.spares, one)
+			}
+		}
+		s.filling, s.coming = false, nil
+	}
+}
+
+// claim returns a place of a pool that the book records in the first possible of the subsets, or the zero spare. The
+// place may be on the way to the pool. The book must be stored before the place may be used.
+func (a *spares) claim(p pool, book subsets.Book, among []string) spare {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, now := a.stocks[p], a.clock.Now()
+	if s == nil {
+		return spare{}
+	}
+	for _, subset := range among {
+		creating := book.Line(subset).Creating
+		for i, one := range s.spares {
+			if _, ok := creating[one.key]; ok && one.subset == subset && one.isUsable(now) {
+				s.spares = slices.Delete(s.spares, i, i+1)
+				return one
+			}
+		}
+		for i, key := range s.coming {
+			if since, ok := creating[key]; ok {
+				s.coming = slices.Delete(s.coming, i, i+1)
+				return spare{key, subset, since.Time}
+			}
+		}
+	}
+	return spare{}
+}
+
+// unclaim makes the place of a key available again, because the place was not stored. An empty key is ignored.
+func (a *spares) unclaim(p pool, key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.stocks[p]; s != nil && s.filling && key != "" {
+		s.coming = append(s.coming, key)
 	}
 }
 
@@ -203,6 +258,7 @@ func (w *webhook) fill(ctx context.Context, p pool) error {
 	for i := range keys {
 		keys[i] = w.newKey()
 	}
+	w.spares.request(p, keys)
 	taken, err := changeBooks(ctx, w, spread, keys[0], func(s *settings, books ledger, places []subsets.Place) (ledger, []spare, bool) {
 		return s.takeAhead(books, places, p.version, keys, w.clock.Now())
 	})
@@ -246,5 +302,25 @@ func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replic
 	if taken == (spare{}) {
 		return given{}
 	}
-	return given{s.named(taken.subset), mark{Name: spread.Name, Subset: taken.subset, UID: taken.key}, taken.since}
+	return taken.given(spread, s)
+}
+
+// given returns the place as the subset of a Pod.
+func (taken spare) given(spread *v1beta1.WorkloadSpread, s *settings) given {
+	return given{to: s.named(taken.subset), mark: mark{Name: spread.Name, Subset: taken.subset, UID: taken.key}, since: taken.since}
+}
+
+// isIn reports whether the book records the place.
+func (taken spare) isIn(book subsets.Book) bool {
+	_, ok := book.Line(taken.subset).Creating[taken.key]
+	return ok && taken.key != ""
+}
+
+// claim returns a spare for a Pod without a name that has taken no place because places are kept for Pods that do not
+// exist yet: the last Pods of a rush may ask while this process takes the last places ahead.
+func (w *webhook) claim(p pool, n newcomer, book subsets.Book, places []subsets.Place, got answer) spare {
+	if n.pod.Name != "" || got.Changed || !slices.ContainsFunc(got.Why, func(why reason.Reason) bool { return why.Code == subsets.PlacesKept }) {
+		return spare{}
+	}
+	return w.spares.claim(p, book, inReach(book, places, got.Subset))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/subsets"
 )
 
 // hurry is an office at a high rate of creations.
@@ -101,8 +102,8 @@ func TestSpares(t *testing.T) {
 		t.Fatal("places are taken ahead at a low rate")
 	}
 	h.ask(false)
-	if !h.fill() || h.taken() != 2*rush {
-		t.Fatalf("%d places are taken, want %d", h.taken(), 2*rush)
+	if want := rush + 2*rush; !h.fill() || h.taken() != want {
+		t.Fatalf("%d places are taken, want %d", h.taken(), want)
 	}
 	for i := range rush {
 		if subset, wrote := h.ask(false); subset != "a" || wrote {
@@ -146,6 +147,83 @@ func TestLastSpares(t *testing.T) {
 	}
 	if subset, _ := h.ask(false); subset != "b" {
 		t.Errorf("one Pod more: subset %q", subset)
+	}
+}
+
+// TestSparesOnTheWay: a Pod that finds a subset full of places, which this process is taking ahead at this moment, gets
+// such a place. Found by the load of "bench spread".
+func TestSparesOnTheWay(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		others []v1beta1.WorkloadSpreadSubset
+	}{{"without a further subset", nil}, {"before a subset without a maximum", []v1beta1.WorkloadSpreadSubset{{Name: "b"}}}} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHurry(t, rush+6)
+			h.version()
+			h.spread.Spec.Subsets = append(h.spread.Spec.Subsets[:1], c.others...)
+			h.must(h.user.Update(t.Context(), h.spread))
+			h.deliver()
+			for range rush {
+				h.ask(false)
+			}
+			p := <-h.webhook.spares.calls
+			keys := []string{"key-0", "key-1", "key-2"}
+			h.webhook.spares.request(p, keys)
+			ahead, err := changeBooks(t.Context(), h.webhook, h.spread, keys[0], func(s *settings, books ledger, places []subsets.Place) (ledger, []spare, bool) {
+				return s.takeAhead(books, places, p.version, keys, h.clock.Now())
+			})
+			if h.must(err); len(ahead) != 3 {
+				t.Fatalf("%d places are taken ahead, want 3", len(ahead))
+			}
+			h.deliver()
+			for range 3 { // of the free places
+				h.ask(false)
+			}
+			ask := func(want string) {
+				t.Helper()
+				if got, wrote := h.ask(false); got != want || wrote {
+					t.Errorf("subset %q, a write: %t; want %q and none", got, wrote, want)
+				}
+			}
+			ask("a") // the place is on the way
+			h.webhook.spares.filled(p, ahead)
+			ask("a") // the place is stored
+			ask("a")
+			last := ""
+			if len(c.others) > 0 {
+				last = "b"
+			}
+			ask(last)
+		})
+	}
+}
+
+// TestUnclaim: the place that a Pod has claimed is available again if the place was not stored.
+func TestUnclaim(t *testing.T) {
+	h := newHurry(t, 100)
+	for range rush {
+		h.ask(false)
+	}
+	p, a := <-h.webhook.spares.calls, h.webhook.spares
+	book := subsets.Book{{Name: "a", Creating: times{"key-0": ago(0), "key-1": ago(0)}}}
+	a.request(p, []string{"key-0", "key-1"})
+	for _, want := range []string{"key-0", "key-1", ""} {
+		if got := a.claim(p, book, []string{"a"}); got.key != want {
+			t.Errorf("claimed %q, want %q", got.key, want)
+		}
+	}
+	a.unclaim(p, "key-0")
+	a.unclaim(p, "")
+	a.filled(p, []spare{{"key-0", "a", h.clock.Now()}, {"key-1", "a", h.clock.Now()}})
+	if got := a.claim(p, book, []string{"b", "a"}); got.key != "key-0" {
+		t.Errorf("claimed %q, want key-0", got.key)
+	}
+	if got := a.claim(p, book, []string{"a"}); got != (spare{}) {
+		t.Errorf("claimed %v, which another Pod has", got)
+	}
+	a.unclaim(p, "key-0")
+	if got := a.claim(p, book, []string{"a"}); got != (spare{}) {
+		t.Errorf("claimed %v after the requested places had come", got)
 	}
 }
 

@@ -49,6 +49,10 @@ type webhook struct {
 	versioned func(kind string) bool
 }
 
+// keyLength is the length of a random key with 80 bits. The status contains many keys, and longer keys would make each
+// write slower.
+const keyLength = 16
+
 // step returns the step of the Pod webhook that assigns new Pods to subsets. Pods of workloads wait until the cache is
 // up to date, because a Pod that was created without a subset never gets one. Pods of dry runs are not changed.
 func (w *webhook) step(on bool, current func(context.Context) error) podwebhook.Mutator {
@@ -135,6 +139,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 // conflict. there contains the target's Pods, for the first count of a WorkloadSpread.
 func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 ) func(*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
+	var claimed spare // from the last attempt
 	return func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
 		s, ok := w.settingsOf(spread)
 		places, err := s.places(&before, replicas)
@@ -146,7 +151,15 @@ func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 		if before.ObservedGeneration == 0 && len(books) == 0 {
 			books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
 		}
+		of, book := pool{spread.UID, n.version}, bookOf(books[n.version])
+		if claimed.isIn(book) {
+			return before, claimed.given(spread, s), sharedstatus.Confirm
+		}
+		w.spares.unclaim(of, claimed.key)
 		books, answer := s.choose(spread.Name, books, places, n)
+		if claimed = w.claim(of, n, book, places, answer); claimed.key != "" {
+			return before, claimed.given(spread, s), sharedstatus.Confirm
+		}
 		then := sharedstatus.Confirm
 		switch {
 		case answer.Changed:
@@ -173,7 +186,7 @@ func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSprea
 		return given{}, nil //nolint:nilerr // the controller reports the reason
 	}
 	answer := s.chooseNumbered(spread.Name, places, pod, numbers)
-	return given{s.named(answer.Subset), answer.mark, w.clock.Now()}, nil
+	return given{to: s.named(answer.Subset), mark: answer.mark, since: w.clock.Now()}, nil
 }
 
 // named returns the subset with a name, or nil.

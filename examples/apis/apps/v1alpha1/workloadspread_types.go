@@ -133,7 +133,8 @@ type WorkloadSpreadStatus struct {
 	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// SubsetStatuses count the Pods of all versions, in the order of the subsets.
+	// SubsetStatuses count the Pods of all versions, in the order of the subsets. Only VersionedSubsetStatuses contain
+	// creatingPods and deletingPods.
 	// +optional
 	SubsetStatuses []WorkloadSpreadSubsetStatus `json:"subsetStatuses,omitempty"`
 	// VersionedSubsetStatuses count the Pods of each version of the workload. For each version there is an entry for
