@@ -57,6 +57,12 @@
 // instance is: a kubelet never reports Ready from the state before a restart, unless the alpha feature EventedPLEG is on.
 // A container with a startup probe is complete only when the kubelet reports the instance.
 //
+// # Startup probes
+//
+// Kubelets since Kubernetes 1.35 report a restarted container as started until the first tick of the startup probe. A
+// container without a readiness probe would be Ready at once. The gate of such a Pod stays closed until the kubelet has
+// reported that the new instance has not started, or until a period of the startup probe and 3 seconds have passed.
+//
 // # Errors
 //
 // Every error carries a reason.Code for errors.Is. Package reason returns the details of an error.

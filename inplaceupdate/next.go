@@ -208,6 +208,7 @@ func (v *view) unfinished() waiting {
 		w.reasons = append(w.reasons, v.unresized()...)
 	}
 	v.waitForImages(&w)
+	v.waitForStarts(&w)
 	if next := v.state.next(); !next.isEmpty() && v.state.PreCheckBeforeNext != nil {
 		w.reasons = append(w.reasons, v.batchUnready()...)
 	}

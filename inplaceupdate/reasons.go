@@ -44,6 +44,9 @@ const (
 	// ResizeNotDone means that the node has not given a container the new cpu or memory. The detail is the node's
 	// reason if the node has reported one.
 	ResizeNotDone reason.Code = "ResizeNotDone"
+	// StartNotProbed means that the kubelet reports a restarted container as started, perhaps because of the startup
+	// probe of the instance before. The Pod would be Ready with a container that has not started.
+	StartNotProbed reason.Code = "StartNotProbed"
 	// BatchNotReady means that containers of a lower launch priority wait until the updated containers of a higher
 	// priority are ready.
 	BatchNotReady reason.Code = "BatchNotReady"

@@ -70,6 +70,7 @@ func mutants() []mutant {
 			schedules{tests: "./kinds/cloneset", first: 8448},
 		},
 		{"a grace period ends in the second of its end", "inplaceupdate/next.go", "*time.Second + time.Second), true", "*time.Second), true", cloneSet()},
+		{"a start taken over from the old instance counts", "inplaceupdate/next.go", "v.waitForStarts(&w)\n", "\n", schedules{tests: "../inplaceupdate", only: "TestStartIsProbed"}},
 		{
 			"a grace period runs while the node reports the Pod as ready", "inplaceupdate/next.go",
 			"if closed && ready != nil {", "if closed && ready != nil && v.grace == nil {", cloneSet(),

@@ -229,7 +229,7 @@ func (w *story) users() {
 	}
 	n := 1
 	if w.unnamed && w.Chance(20) {
-		n = 3 * rush
+		n = rush + rush/2
 	}
 	for range n {
 		w.askForPod()
