@@ -36,6 +36,7 @@ func workloadSpreadMutants() []mutant {
 		{"a place taken ahead is used for ever", folder + "decide_ahead.go", "return age > -subsets.RenewedAfter && age < subsets.RenewedAfter", "return age > -subsets.RenewedAfter", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
 		{"nobody fills up again", folder + "spares.go", "s.filling, s.coming = false, nil", "s.coming = nil", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
 		{"the last Pods of a rush find no stored place", folder + "decide_ahead.go", "book.Line(p.Name).Taken() <= p.Max {", "book.Line(p.Name).Taken() < p.Max {", schedules{tests: "./kinds/workloadspread", only: "TestLastSpares"}},
+		{"an old count is stored", folder + "controller.go", "r.clock.Since(seen.now) > longestCount {", "r.clock.Since(seen.now) > 1000*longestCount {", schedules{tests: "./kinds/workloadspread", only: "TestSlowCount"}},
 		{"the places on the way are nobody's", folder + "webhook.go", "claimed.key != \"\" {", "claimed.key == \"-\" {", schedules{tests: "./kinds/workloadspread", only: "TestSparesOnTheWay"}},
 		{"two Pods get a place on the way", folder + "spares.go", "if slices.Contains(s.coming, one.key) {", "if slices.Contains(s.coming, one.key) || one.key != \"\" {", schedules{tests: "./kinds/workloadspread", only: "TestSparesOnTheWay"}},
 		{"unused places are kept", folder + "spares.go", "unused[p][one.key] = true", "unused[p][\"\"] = true", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},

@@ -203,7 +203,7 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 	}
 	got, err := sharedstatus.Ask(ctx, r.statuses, client.ObjectKeyFromObject(v.Owner), "",
 		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, counted, sharedstatus.Need) {
-			if spread.UID != v.Owner.UID || spread.Generation != v.Owner.Generation {
+			if spread.UID != v.Owner.UID || spread.Generation != v.Owner.Generation || r.clock.Since(seen.now) > longestCount {
 				return before, counted{err: errOvertaken}, sharedstatus.Answer
 			}
 			now := *spread
@@ -226,8 +226,13 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 	return got.finish(), nil
 }
 
-// errOvertaken means that the WorkloadSpread has changed since it was read for this reconciliation.
+// errOvertaken means that the WorkloadSpread has changed since it was read for this reconciliation, or that the
+// reconciliation has taken too long.
 var errOvertaken = errors.New("the WorkloadSpread has changed")
+
+// longestCount is how long after the Pods were read a count may still be decided, after slow or failed writes. For an
+// older count, the places that webhooks have taken meanwhile would lie in the future, and would count as lost.
+const longestCount = 20 * time.Second
 
 // overtakenRetry is the wait before the next count after errOvertaken.
 const overtakenRetry = 100 * time.Millisecond
