@@ -50,9 +50,13 @@ func (p *pass) room() room {
 			left.bytes = minus(left.bytes, j.size())
 		}
 	}
-	// A pull that nobody wants takes a place until the stop has ended, and so does a stopped pull.
-	for _, a := range p.step.Actions {
+	for _, a := range p.step.Actions { // a stopped pull takes a place until the end
 		if a.Do == Stop {
+			left.pulls--
+		}
+	}
+	for _, pull := range p.seen.Pulls {
+		if pull.Stopping {
 			left.pulls--
 		}
 	}

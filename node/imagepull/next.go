@@ -95,7 +95,7 @@ func (p *pass) stopUnwanted(wants []Want) {
 		wanted[wants[i].Image] = true
 	}
 	for _, pull := range p.seen.Pulls {
-		if !wanted[pull.Image] && !pull.Ended {
+		if !wanted[pull.Image] && !pull.Ended && !pull.Stopping {
 			p.stop(pull)
 		}
 	}
@@ -115,7 +115,7 @@ func (p *pass) judge(w *Want) {
 	p.judged = append(p.judged, j)
 	p.look(j)
 	for _, pull := range p.seen.Pulls {
-		if pull.Image == w.Image {
+		if pull.Image == w.Image && !pull.Stopping {
 			p.follow(j, pull)
 			return
 		}
@@ -180,7 +180,7 @@ func (p *pass) adopt(j *judged) {
 	p.wait(j, PullAwaited, "attempt in progress", lookSoon)
 }
 
-// idle handles a Want without a pull.
+// idle handles a Want without a pull of the present round.
 func (p *pass) idle(j *judged) {
 	if j.Phase.isFinal() {
 		p.settled(j)
@@ -199,6 +199,8 @@ func (p *pass) idle(j *judged) {
 		p.wait(j, PullRetried, j.Message, j.Again.Sub(p.now))
 	case j.policy.Limit(j.Started, p.now) <= 0:
 		p.fail(j, p.tooLong(j))
+	case j.Attempts > j.policy.retries(): // a claim with more retries was released
+		p.fail(j, reason.Reason{Code: PullFailed, Detail: j.Message})
 	default:
 		j.isDue = true
 	}

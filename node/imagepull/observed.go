@@ -41,6 +41,8 @@ type Pull struct {
 	Err   error
 	// ID is the ID of the pulled image.
 	ID string
+	// Stopping says that the pull was stopped and has not ended yet. The pull takes a place, and has no result.
+	Stopping bool
 }
 
 // Observed is the state of a Node. Read the ended pulls first, then the images: then the images include the results of
@@ -49,7 +51,7 @@ type Observed struct {
 	// Listed says that Images is the runtime's whole list. Otherwise no image counts as lost, and no pull begins.
 	Listed bool
 	Images []Image
-	// Pulls are the pulls in progress and the ended pulls, each image once.
+	// Pulls are the pulls in progress and the ended pulls, each image once except for stopped pulls.
 	Pulls []Pull
 	// Free is the free disk for images in bytes; nil if unknown.
 	Free *uint64
