@@ -29,8 +29,8 @@ type Want struct {
 type Claim struct {
 	// Owner is the job.
 	Owner Owner
-	// Round is the first round that answers the claim. If an API has no field for the number, use the Want's Round: then
-	// the answer of every claim waits for the present round.
+	// Round is the first round that answers the claim. If an API has no field for the number, use the Want's Round:
+	// then the answer of every claim waits for the present round.
 	Round int64
 	// Since is when the claim was made.
 	Since time.Time
@@ -63,10 +63,11 @@ const (
 )
 
 // AddClaim adds a claim for an image to the wants of a Node, and returns the wants in the order of the images' names.
-// The caller sets the claim's Owner, Since and Policy, and AddClaim sets the claim's Round. The claim begins a new round
-// if the policy says Always, if the present round has failed, or if the present round has succeeded and the image is not
-// present any more. If the owner has a claim for the image already, only the policy is replaced, and only a new Always
-// begins a new round. reports may contain reports about other images. The error is a TooManyImages or an InvalidImage.
+// The caller sets the claim's Owner, Since and Policy, and AddClaim sets the claim's Round. The claim begins a new
+// round if the policy says Always, if the present round has failed, or if the present round has succeeded and the image
+// is not present any more. If the owner has a claim for the image already, only the policy is replaced, and only a new
+// Always begins a new round. reports may contain reports about other images. The error is a TooManyImages or an
+// InvalidImage.
 func AddClaim(wants []Want, reports []Report, image Reference, claim Claim) ([]Want, error) {
 	if image.IsZero() {
 		return wants, reason.Reason{Code: InvalidImage, Detail: "the claim of " + string(claim.Owner) + " names no image"}

@@ -268,4 +268,3 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
-

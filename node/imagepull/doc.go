@@ -1,4 +1,4 @@
-// Package imagepull answers "which Nodes pull an image next, what does a Node do now, and what may a job report?"
+// Package imagepull answers "how do images get to Nodes in advance, and how far is each Node?"
 //
 // Jobs of your own kind bring images to Nodes before Pods need the images. Each Node has an object with the wanted
 // images, shared by all jobs, and an agent on the Node pulls the images and reports. Package imagepull decides for both
@@ -22,8 +22,8 @@
 //
 // # Claims and rounds
 //
-// A [Claim] says who wants an image, since when, and with which policy. A [Want] is an image with all of its claims. The
-// image is pulled once for all claims, with the most patient policy. The last Release removes the Want.
+// A [Claim] says who wants an image, since when, and with which policy. A [Want] is an image with all of its claims.
+// The image is pulled once for all claims, with the most patient policy. The last Release removes the Want.
 //
 // A round is the number of a pull: a [Report] belongs to a round, and answers the claims made up to the round. A new
 // claim joins the present round if the pull is not over, or if the image is still present. Otherwise the claim begins a

@@ -53,7 +53,10 @@ func Judge(wants []Want, reports []Report, image Reference, owner Owner, now tim
 		}
 		return Standing{State: Broken, Why: reason.Reason{Code: PullFailed, New: image.String(), Detail: text(answer.Message), Remedy: "see the messages of the Node's agent"}}
 	}
-	wait, detail := time.Duration(0), ""
+	var (
+		wait   time.Duration
+		detail string
+	)
 	switch responded := report.Phase != "" && report.Round >= claim.Round; {
 	case !responded:
 		wait, detail = claim.Since.Add(respond).Sub(now), "no report about the claim within "+respond.String()

@@ -49,8 +49,8 @@ type JobStep struct {
 	State completion.State
 	// Start are the names of the Nodes on which to claim the image now, in order.
 	Start []string
-	// AddSecrets are the names of further Nodes whose objects must get the job's pull secrets. A claim on such a Node is
-	// made already, so the parallelism does not count.
+	// AddSecrets are the names of further Nodes whose objects must get the job's pull secrets. A claim on such a Node
+	// is made already, so the parallelism does not count.
 	AddSecrets []string
 	// Remove says that the TTL has passed, and that the job must be deleted.
 	Remove bool

@@ -23,9 +23,9 @@ const (
 	DiskBelowFloor reason.Code = "DiskBelowFloor"
 	// WindowClosed means that pulls begin only at certain times of the day.
 	WindowClosed reason.Code = "WindowClosed"
-	// PullFailed means that a pull has failed, and that no attempts are left.
+	// PullFailed means that a pull has failed, and no attempt is left.
 	PullFailed reason.Code = "PullFailed"
-	// PullRetried means that an attempt has failed, and that the next attempt waits.
+	// PullRetried means that an attempt has failed, and the next attempt waits.
 	PullRetried reason.Code = "PullRetried"
 	// PullTooLong means that a pull was not over at the deadline of the claims.
 	PullTooLong reason.Code = "PullTooLong"

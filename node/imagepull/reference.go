@@ -146,7 +146,9 @@ func isTag(s string) bool {
 	if s == "" || len(s) > longestTag || s[0] == '.' || s[0] == '-' {
 		return false
 	}
-	return only(s, func(c byte) bool { return isAlphanumeric(c) || 'A' <= c && c <= 'Z' || c == '_' || c == '.' || c == '-' })
+	return only(s, func(c byte) bool {
+		return isAlphanumeric(c) || 'A' <= c && c <= 'Z' || c == '_' || c == '.' || c == '-'
+	})
 }
 
 // isDigest says whether a string is a digest with an algorithm known to container runtimes
@@ -170,9 +172,9 @@ func isHost(s string) bool {
 	if len(s) > longestHost {
 		return false
 	}
-	host, port := s, ""
+	host := s
 	if i := strings.LastIndexByte(s, ':'); i > strings.LastIndexByte(s, ']') {
-		if host, port = s[:i], s[i+1:]; !isPort(port) {
+		if host = s[:i]; !isPort(s[i+1:]) {
 			return false
 		}
 	}

@@ -64,8 +64,11 @@ func TestMerge(t *testing.T) {
 			"answers are checked",
 			nil,
 			[]report{{Image: a, Round: 1, Phase: imagepull.Waiting, Answers: []answer{
-				{Round: 2, Phase: imagepull.Succeeded}, {Round: -1, Phase: imagepull.Succeeded}, {Round: 1, Phase: imagepull.Waiting},
-				{Round: 0, Phase: imagepull.Failed, Message: "old"}, {Round: 1, Phase: imagepull.Failed, Message: "new\n", Ended: at(999)},
+				{Round: 2, Phase: imagepull.Succeeded},
+				{Round: -1, Phase: imagepull.Succeeded},
+				{Round: 1, Phase: imagepull.Waiting},
+				{Round: 0, Phase: imagepull.Failed, Message: "old"},
+				{Round: 1, Phase: imagepull.Failed, Message: "new\n", Ended: at(999)},
 			}}},
 			[]report{{Image: a, Round: 1, Phase: imagepull.Waiting, Answers: []answer{{Round: 1, Phase: imagepull.Failed, Message: "new ", Ended: at(100)}}}},
 			"",

@@ -33,8 +33,8 @@ func (c Credential) GoString() string { return c.Source }
 // shortest is the smallest number of bytes of a value that is removed from texts: shorter values occur by chance.
 const shortest = 4
 
-// redacted returns an error without the secret values of a credential, because registries repeat values in their errors.
-// The error no longer wraps the cause, whose text may hold the values, except for the mark of reason.Final.
+// redacted returns an error without the secret values of a credential, because registries repeat values in their
+// errors. The error no longer wraps the cause, whose text may hold the values, except for the mark of reason.Final.
 func (c *Credential) redacted(err error) error {
 	values := []string{c.Password, c.Auth, c.IdentityToken, c.RegistryToken, base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))}
 	if _, password, found := strings.Cut(decoded(c.Auth), ":"); found {

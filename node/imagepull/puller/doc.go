@@ -7,6 +7,6 @@
 //	step, err := p.Sync(ctx, wants, recorded) // in each pass
 //	look again after step.After, and after each call of Done
 //
-// Each pull runs in its own goroutine, so that no worker waits for a registry. A pull is recorded before the pull begins:
-// if the agent dies in between, the pull counts as a failed attempt.
+// Each pull runs in its own goroutine, so that no worker waits for a registry. A pull is recorded before the pull
+// begins: if the agent dies in between, the pull counts as a failed attempt.
 package puller

@@ -36,8 +36,8 @@ type Keyring interface {
 type Options struct {
 	// Bounds limit the pulls; the zero value allows no pull.
 	Bounds imagepull.Bounds
-	// Record writes the reports to the Node's object, before the pulls begin. After an error, Sync begins no pull. Nil if
-	// the reports need no record: after a restart, the attempts then begin anew.
+	// Record writes the reports to the Node's object, before the pulls begin. After an error, Sync begins no pull. Nil
+	// if the reports need no record: after a restart, the attempts then begin anew.
 	Record func(ctx context.Context, reports []imagepull.Report) error
 	// Done is called after each pull, from any goroutine: call Sync again. Nil if not needed.
 	Done func()
@@ -119,8 +119,8 @@ func (p *Puller) begin(r *run, cancel context.CancelFunc) bool {
 	return !r.stopping
 }
 
-// run carries out a pull, and keeps the result unless the pull was stopped. A pull that ends with Start's context has no
-// result: the next agent begins again.
+// run carries out a pull, and keeps the result unless the pull was stopped. A pull that ends with Start's context has
+// no result: the next agent begins again.
 func (p *Puller) run(ctx context.Context, r *run) {
 	id, err := p.pull(ctx, r)
 	p.mu.Lock()
