@@ -150,7 +150,7 @@ func (p *pass) follow(j *judged, pull Pull) {
 	case err != nil:
 		p.drop(pull)
 		p.fail(j, err)
-	case j.Phase == Pulling && j.policy.Limit(j.Started, p.now) <= 0:
+	case j.policy.Limit(j.Started, p.now) <= 0:
 		p.drop(pull)
 		p.fail(j, p.tooLong(j))
 	case p.seen.Free != nil && *p.seen.Free < p.bounds.Floor:

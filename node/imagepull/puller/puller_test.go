@@ -302,6 +302,25 @@ func TestStop(t *testing.T) {
 	})
 }
 
+func TestStopAndBeginAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runtime := &scripted{}
+		runtime.pull = func(ctx context.Context, _ string, _ *puller.Credential) error {
+			<-ctx.Done()
+			time.Sleep(10 * time.Second) // a runtime that is slow to stop
+			return ctx.Err()
+		}
+		a := start(t, runtime, keyring{}, imagepull.Bounds{})
+		a.follow(wanted(imagepull.Policy{}, "a"), time.Second)
+		a.follow(nil, time.Second)
+		a.follow(wanted(imagepull.Policy{}, "a"), 30*time.Second)
+		calls := []string{"0s docker.io/library/a:latest <nil>", "11s docker.io/library/a:latest <nil>"}
+		if diff := cmp.Diff(calls, runtime.calls); diff != "" || a.Report()[0].Phase != imagepull.Pulling {
+			t.Errorf("%+v (-want +got):\n%s", a.Report(), diff)
+		}
+	})
+}
+
 func TestStopBeforeTheBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime := &scripted{pull: takes(0, nil)}
@@ -334,13 +353,17 @@ func TestShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		recorded := first.Report()
 		cancel()
 		if err := <-ended; err != nil { // ND-62
 			t.Error(err)
 		}
+		if step, err := first.Sync(t.Context(), wants, nil); err != nil || step.Reports[0].Message != "the agent ended during the pull" {
+			t.Errorf("a pull that was cut off has a result: %v, %+v", err, step.Reports)
+		}
 		// ND-63: the next agent takes the attempt from the record.
 		second := start(t, runtime, keyring{}, imagepull.Bounds{})
-		second.recorded = first.Report()
+		second.recorded = recorded
 		second.follow(wants, 2*time.Second)
 		if diff := cmp.Diff([]string{"0s a Waiting the agent ended during the pull", "1s a Pulling"}, second.history); diff != "" || second.recorded[0].Attempts != 2 {
 			t.Errorf("%d attempts (-want +got):\n%s", second.recorded[0].Attempts, diff)
