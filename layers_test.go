@@ -95,6 +95,8 @@ func layers() []layer {
 		{"node/containerrestart", pure, "completion reason"},
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
 		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
+		{"node/imagepull", pure, "completion reason"},
+		{"node/imagepull/puller", acting, "node/imagepull reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 

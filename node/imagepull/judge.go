@@ -1,0 +1,129 @@
+package imagepull
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// respond is the time for an agent's first report, and for the last report after a deadline (OpenKruise,
+// pkg/controller/nodeimage).
+const respond = 10 * time.Minute
+
+// State says how far a job is on a Node.
+type State string
+
+const (
+	// Unclaimed means that the job has no claim on the Node.
+	Unclaimed State = "Unclaimed"
+	// Active means that the claim waits for the pull's end.
+	Active State = "Active"
+	// Silent means that no agent has reported about the claim within ten minutes, or within ten minutes after the
+	// deadline of the claim. Plan counts a ready Node as failed, and waits for the report of a Node that is not ready.
+	Silent State = "Silent"
+	// Done means that the image was pulled, or was present already.
+	Done State = "Done"
+	// Broken means that the image could not be pulled.
+	Broken State = "Broken"
+)
+
+// Standing is how far a job is on a Node.
+type Standing struct {
+	State State
+	// After is the time until a Node without further reports becomes Silent; 0 for never.
+	After time.Duration
+	// Why explains a Silent or Broken state; the code is empty for the other states.
+	Why reason.Reason
+}
+
+// Judge says how far an owner's claim for an image is on a Node. reports must come from Merge. Times of the Node are
+// not used, so a Node can only delay the answer until the claim's deadline.
+func Judge(wants []Want, reports []Report, image Reference, owner Owner, now time.Time) Standing {
+	claim, found := claimOf(wants, image, owner)
+	if !found {
+		return Standing{State: Unclaimed}
+	}
+	report, _ := reportOf(reports, image)
+	if answer, answered := report.answer(claim.Round); answered {
+		if answer.Phase == Succeeded {
+			return Standing{State: Done}
+		}
+		return Standing{State: Broken, Why: reason.Reason{Code: PullFailed, New: image.String(), Detail: text(answer.Message), Remedy: "see the messages of the Node's agent"}}
+	}
+	var (
+		wait   time.Duration
+		detail string
+	)
+	switch responded := report.Phase != "" && report.Round >= claim.Round; {
+	case !responded:
+		wait, detail = claim.Since.Add(respond).Sub(now), "no report about the claim within "+respond.String()
+	case claim.Policy.Deadline != nil:
+		wait, detail = claim.Since.Add(*claim.Policy.Deadline+respond).Sub(now), "no end of the pull within "+claim.Policy.Deadline.String()
+	default:
+		return Standing{State: Active}
+	}
+	if wait > 0 {
+		return Standing{State: Active, After: wait}
+	}
+	return Standing{State: Silent, Why: reason.Reason{Code: AgentSilentOnNode, New: image.String(), Detail: detail, Remedy: "see whether the agent of the Node runs"}}
+}
+
+func claimOf(wants []Want, image Reference, owner Owner) (Claim, bool) {
+	for _, w := range wants {
+		if w.Image != image {
+			continue
+		}
+		for _, c := range w.Claims {
+			if c.Owner == owner {
+				return c, true
+			}
+		}
+	}
+	return Claim{}, false
+}
+
+// mostNamed is the largest number of names in a message.
+const mostNamed = 3
+
+// Condition returns a condition of a kind that says whether all wanted images are present on a Node: true if so, with
+// the reason "ImagesPresent"; false with the reason ImageAbsent and the names of absent images; unknown if an image was
+// never reported. Without any want the condition is true. generation is for observedGeneration. reports must come from
+// Merge.
+func Condition(kind string, generation int64, wants []Want, reports []Report) metav1.Condition {
+	out := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "ImagesPresent", ObservedGeneration: generation}
+	var absent []string
+	for i := range wants {
+		report, reported := reportOf(reports, wants[i].Image)
+		switch {
+		case reported && report.Present:
+			continue
+		case !reported && out.Status == metav1.ConditionTrue:
+			out.Status = metav1.ConditionUnknown
+		case reported:
+			out.Status = metav1.ConditionFalse
+		}
+		absent = append(absent, wants[i].Image.String())
+	}
+	if len(absent) > 0 {
+		out.Reason, out.Message = string(ImageAbsent), "not present: "+names(absent)
+	}
+	return out
+}
+
+// names lists a few names, and the number of the others.
+func names(all []string) string {
+	out := ""
+	for i, name := range all {
+		if i == mostNamed {
+			return out + " and " + strconv.Itoa(len(all)-i) + " more"
+		}
+		if i > 0 {
+			out += ", "
+		}
+		out += name
+	}
+	return out
+}

@@ -1,0 +1,234 @@
+package puller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/node/imagepull"
+)
+
+// Runtime is the container runtime of a Node.
+type Runtime interface {
+	// Present lists all stored images.
+	Present(ctx context.Context) ([]imagepull.Image, error)
+	// Pull pulls an image, with a credential or, if nil, without, and returns the image's ID. The name is
+	// want.Image.Normal(). Pull returns when the context ends. An error marked by reason.Final is not retried.
+	Pull(ctx context.Context, want imagepull.Want, credential *Credential) (id string, err error)
+	// FreeBytes returns the free disk for images in bytes.
+	FreeBytes(ctx context.Context) (uint64, error)
+}
+
+// Keyring finds credentials.
+type Keyring interface {
+	// For returns the credentials for an image, in the order in which to try them. Take only credentials that the
+	// claims' owners may use. If some credentials cannot be read, For returns the others with an error; the error is
+	// part of the message if the pull fails, so the error must not contain secret values.
+	For(ctx context.Context, want imagepull.Want) ([]Credential, error)
+}
+
+// Options are options of a Puller.
+type Options struct {
+	// Bounds limit the pulls; the zero value allows no pull.
+	Bounds imagepull.Bounds
+	// Record writes the reports to the Node's object, before the pulls begin. After an error, Sync begins no pull. Nil
+	// if the reports need no record: after a restart, the attempts then begin anew.
+	Record func(ctx context.Context, reports []imagepull.Report) error
+	// Done is called after each pull, from any goroutine: call Sync again. Nil if not needed.
+	Done func()
+	// Clock is the clock; nil means the real clock.
+	Clock clock.PassiveClock
+}
+
+// Puller pulls images. A Puller is safe for concurrent use. Make a Puller with New.
+type Puller struct {
+	runtime Runtime
+	keyring Keyring
+	options Options
+	begun   chan struct{} // signals that a pull waits in queue
+
+	pass sync.Mutex // held during Sync
+
+	mu      sync.Mutex
+	queue   []*run
+	runs    []*run
+	reports []imagepull.Report
+}
+
+// run is a pull.
+type run struct {
+	want   imagepull.Want
+	round  int64
+	limit  time.Duration
+	cancel context.CancelFunc // nil until the pull has begun
+
+	stopping, ended bool
+	id              string
+	err             error
+}
+
+// New returns a Puller. Pulls begin only after Start was called.
+func New(runtime Runtime, keyring Keyring, options Options) *Puller {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Puller{runtime: runtime, keyring: keyring, options: options, begun: make(chan struct{}, 1)}
+}
+
+// Start runs pulls until the context ends, and returns after the last pull has ended. Call Start once.
+func (p *Puller) Start(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.begun:
+		}
+		for _, r := range p.take() {
+			if begun, cancel := context.WithCancel(ctx); p.begin(r, cancel) {
+				all.Go(func() {
+					defer cancel()
+					p.run(begun, r)
+				})
+			} else {
+				cancel()
+			}
+		}
+	}
+}
+
+func (p *Puller) take() []*run {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.queue
+	p.queue = nil
+	return taken
+}
+
+// begin reports whether a pull is still wanted.
+func (p *Puller) begin(r *run, cancel context.CancelFunc) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.cancel = cancel
+	return !r.stopping
+}
+
+// run carries out a pull, and keeps the result unless the pull was stopped. A pull that ends with Start's context has
+// no result: the next agent begins again.
+func (p *Puller) run(ctx context.Context, r *run) {
+	id, err := p.pull(ctx, r)
+	p.mu.Lock()
+	r.id, r.err, r.ended = id, err, true
+	if r.stopping || ctx.Err() != nil {
+		p.drop(r)
+	}
+	p.mu.Unlock()
+	if p.options.Done != nil {
+		p.options.Done()
+	}
+}
+
+// drop must be called with the lock held.
+func (p *Puller) drop(r *run) {
+	p.runs = slices.DeleteFunc(p.runs, func(known *run) bool { return known == r })
+}
+
+// Sync looks at the Node, records the reports, and begins and stops pulls. recorded are the reports in the Node's
+// object; the Puller's own reports are newer. The Step says when to call Sync again, and why pulls wait; the Step's
+// actions are carried out already. If the container runtime does not answer, Sync returns an error and a Step that
+// begins no pull. After an error of Record, the Step's actions are not carried out: call Sync again.
+func (p *Puller) Sync(ctx context.Context, wants []imagepull.Want, recorded []imagepull.Report) (imagepull.Step, error) {
+	p.pass.Lock()
+	defer p.pass.Unlock()
+	seen, ended, failure := p.observe(ctx)
+	now := p.options.Clock.Now()
+	before, _ := imagepull.Merge(wants, recorded, p.Report(), now)
+	step := imagepull.Next(wants, before, seen, p.options.Bounds, now)
+	if p.options.Record != nil {
+		if err := p.options.Record(ctx, slices.Clone(step.Reports)); err != nil {
+			return step, errors.Join(failure, fmt.Errorf("record of the reports: %w", err))
+		}
+	}
+	p.carryOut(wants, step, ended)
+	return step, failure
+}
+
+// Report returns the reports of the last Sync that were recorded.
+func (p *Puller) Report() []imagepull.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.reports)
+}
+
+// observe reads the pulls first and the images afterwards.
+func (p *Puller) observe(ctx context.Context) (seen imagepull.Observed, ended []*run, failure error) {
+	p.mu.Lock()
+	for _, r := range p.runs {
+		seen.Pulls = append(seen.Pulls, imagepull.Pull{Image: r.want.Image, Round: r.round, Ended: r.ended, Err: r.err, ID: r.id, Stopping: r.stopping})
+		if r.ended {
+			ended = append(ended, r)
+		}
+	}
+	p.mu.Unlock()
+	images, err := p.runtime.Present(ctx)
+	if err != nil {
+		failure = fmt.Errorf("images of the container runtime: %w", err)
+	} else {
+		seen.Images, seen.Listed = images, true
+	}
+	if p.options.Bounds.Floor == 0 {
+		return seen, ended, failure
+	}
+	free, err := p.runtime.FreeBytes(ctx)
+	if err != nil {
+		return seen, ended, errors.Join(failure, fmt.Errorf("free disk of the container runtime: %w", err))
+	}
+	seen.Free = &free
+	return seen, ended, failure
+}
+
+// carryOut forgets the ended pulls, whose results are recorded, and begins and stops pulls.
+func (p *Puller) carryOut(wants []imagepull.Want, step imagepull.Step, ended []*run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reports = step.Reports
+	for _, r := range ended {
+		p.drop(r)
+	}
+	for _, a := range step.Actions {
+		if a.Do == imagepull.Stop {
+			p.stop(a)
+			continue
+		}
+		i := slices.IndexFunc(wants, func(w imagepull.Want) bool { return w.Image == a.Image })
+		r := &run{want: wants[i], round: a.Round, limit: a.Limit}
+		p.runs, p.queue = append(p.runs, r), append(p.queue, r)
+	}
+	if len(p.queue) > 0 {
+		select {
+		case p.begun <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// stop cancels a pull. A pull that has begun takes a place until the runtime returns. stop must be called with the lock
+// held.
+func (p *Puller) stop(a imagepull.Action) {
+	for _, r := range slices.Clone(p.runs) {
+		if r.want.Image != a.Image || r.round != a.Round || r.stopping {
+			continue
+		}
+		if r.stopping = true; r.cancel == nil || r.ended {
+			p.drop(r)
+			continue
+		}
+		r.cancel()
+	}
+}
