@@ -213,6 +213,6 @@ func BenchmarkAssign(b *testing.B) {
 	}
 	whole := book(b, markers...)
 	for b.Loop() {
-		whole.Assign(pods)
+		_, _ = whole.Assign(pods)
 	}
 }

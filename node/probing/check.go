@@ -50,7 +50,7 @@ type GRPC struct {
 // whatever host the probe names: an agent reaches hosts that the author of a probe must not reach. Port names must have
 // been replaced: see Resolve. The error is a reason.Reason with the code UnusableProbe.
 func CheckOf(probe *corev1.Probe, podIP string) (Check, error) {
-	check := Check{Timeout: secondsOr(probe.TimeoutSeconds, 1)}
+	check := Check{Timeout: seconds(probe.TimeoutSeconds)}
 	handlers := 0
 	for _, set := range []bool{probe.Exec != nil, probe.HTTPGet != nil, probe.TCPSocket != nil, probe.GRPC != nil} {
 		if set {
@@ -171,7 +171,7 @@ func unusable(path, found, detail string) reason.Reason {
 	return reason.Reason{Code: UnusableProbe, Path: path, New: reason.Shorten(found, 63), Detail: detail, Remedy: "repair the probe"}
 }
 
-// secondsOr returns a number of seconds as a duration; zero and negative numbers count as the given number.
-func secondsOr(seconds int32, least int64) time.Duration {
-	return time.Duration(max(int64(seconds), least)) * time.Second
+// seconds returns a number of seconds as a duration of a second at least, as in OpenKruise.
+func seconds(number int32) time.Duration {
+	return time.Duration(max(number, 1)) * time.Second
 }

@@ -51,7 +51,7 @@ func Targets(entries []Entry, started time.Time) (targets []Target) {
 			seen[slot] = true
 			targets = append(targets, Target{
 				Assigned: p, Pod: e.UID, IP: e.IP,
-				NotBefore: Spread(slot, started, secondsOr(p.Probe.PeriodSeconds, 1)),
+				NotBefore: Spread(slot, started, seconds(p.Probe.PeriodSeconds)),
 			})
 		}
 	}
@@ -113,7 +113,7 @@ type Step struct {
 // the timeout and the initial delay of a second, and thresholds of one. The kubelet's defaults differ: ten seconds for
 // the period, and three failures. If the container has ended, the state is Failed at once, whatever the threshold.
 func Next(target *Target, record Record, instance Instance, now time.Time) Step {
-	period := secondsOr(target.Probe.PeriodSeconds, 1)
+	period := seconds(target.Probe.PeriodSeconds)
 	step := Step{Record: record, After: period}
 	check, err := CheckOf(&target.Probe, target.IP)
 	if err != nil {
@@ -135,7 +135,7 @@ func Next(target *Target, record Record, instance Instance, now time.Time) Step 
 		step.Record.conclude(Failed, "Container("+target.Container+") is Non-running", now)
 		return step
 	}
-	wait := max(instance.Started.Add(secondsOr(target.Probe.InitialDelaySeconds, 1)).Sub(now), 0)
+	wait := max(instance.Started.Add(seconds(target.Probe.InitialDelaySeconds)).Sub(now), 0)
 	if step.Record.Probed.IsZero() {
 		wait = max(wait, min(target.NotBefore.Sub(now), period))
 	} else {

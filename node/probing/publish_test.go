@@ -109,8 +109,8 @@ type fleet struct {
 
 func newFleet(nodes, pods, probes int) *fleet {
 	f := &fleet{
-		map[string][]probing.Target{}, map[string][]probing.Entry{}, map[string]map[probing.Slot]probing.Record{},
-		map[string][]probing.Report{}, map[string]time.Time{}, 0,
+		targets: map[string][]probing.Target{}, entries: map[string][]probing.Entry{}, records: map[string]map[probing.Slot]probing.Record{},
+		reports: map[string][]probing.Report{}, written: map[string]time.Time{},
 	}
 	for n := range nodes {
 		node := fmt.Sprint("n", n)

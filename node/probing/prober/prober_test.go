@@ -33,8 +33,13 @@ func (r runtime) RunOutput(ctx context.Context, id string, command []string, lim
 	return r(ctx, id, command, limit)
 }
 
-func pass(message string) probing.Result { return probing.Result{Verdict: probing.Pass, Message: message} }
-func fail(message string) probing.Result { return probing.Result{Verdict: probing.Fail, Message: message} }
+func pass(message string) probing.Result {
+	return probing.Result{Verdict: probing.Pass, Message: message}
+}
+
+func fail(message string) probing.Result {
+	return probing.Result{Verdict: probing.Fail, Message: message}
+}
 
 func undecided(message string) probing.Result {
 	return probing.Result{Verdict: probing.Undecided, Message: message}
@@ -116,7 +121,9 @@ func TestHTTP(t *testing.T) {
 	defer other.Close()
 	handler := http.NewServeMux()
 	handler.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
-	handler.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a secret", http.StatusInternalServerError) })
+	handler.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "a secret", http.StatusInternalServerError)
+	})
 	handler.HandleFunc("/local", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/broken", http.StatusFound) })
 	handler.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) })
 	handler.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 1<<20)) })
@@ -143,7 +150,8 @@ func TestHTTP(t *testing.T) {
 		{"a large body", probing.HTTPGet{Path: "/large"}, pass(strings.Repeat("x", 10<<10))},
 		{"ND-32 default headers", probing.HTTPGet{Path: "/headers?a=b"}, pass(at.String() + " [kube-probe/test] [*/*] [] a=b")},
 		{
-			"headers of the probe", probing.HTTPGet{Path: "/headers", Headers: []corev1.HTTPHeader{
+			"headers of the probe",
+			probing.HTTPGet{Path: "/headers", Headers: []corev1.HTTPHeader{
 				header("host", "db"), header("User-Agent", "me"), header("Accept", ""), header("x", "1"), header("X", "2"),
 			}},
 			pass("db [me] [] [1 2] "),
@@ -178,7 +186,9 @@ func closed(t *testing.T) netip.AddrPort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
