@@ -185,6 +185,9 @@ func TestMarkAndBack(t *testing.T) {
 	if e := []probing.Entry{entry("v", "m#p")}; !b.Holds("ns", "m", e, nil) || b.Holds("ns", "xm", e, nil) {
 		t.Error("PP-6 the Node is held by the Marker m alone")
 	}
+	if b.Holds("ns", "m", []probing.Entry{entry("v", "xm#p", "m")}, nil) {
+		t.Error("PP 7.4 a probe of the Marker xm, and a probe of no Marker, hold nothing for m")
+	}
 	change, _ = book(t).Mark(marked, nil)
 	back, _ := patched(t, marked, change)
 	if want := "mine=1, c Unknown the probe of the condition has gone"; marks(back) != want {
