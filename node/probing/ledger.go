@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // Ledger is the list of marks set on a Pod by each probe, by the probe's name. The Pod keeps the Ledger as JSON in an
@@ -49,7 +51,8 @@ func (l Ledger) encode() string {
 }
 
 // Holds reports whether probes of a Marker hold marks of the Pod, or stand in the given entries. When neither Pods nor
-// Nodes hold a deleted Marker, the Marker's finalizer may be removed.
+// Nodes hold a deleted Marker, the Marker's finalizer may be removed. Pods that have ended, or that are being deleted,
+// hold nothing.
 func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.Pod) bool {
 	for _, e := range entries {
 		if e.Namespace == namespace && slices.ContainsFunc(e.Probes, func(p Assigned) bool { return isOf(p.Name, marker) }) {
@@ -57,7 +60,7 @@ func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.P
 		}
 	}
 	for _, pod := range pods {
-		if pod.Namespace != namespace || !IsProbed(pod) {
+		if pod.Namespace != namespace || !podstate.IsActive(pod) {
 			continue
 		}
 		ledger, err := b.LedgerOf(pod)

@@ -188,6 +188,10 @@ func TestMarkAndBack(t *testing.T) {
 	if b.Holds("ns", "m", []probing.Entry{entry("v", "xm#p", "m")}, nil) {
 		t.Error("PP 7.4 a probe of the Marker xm, and a probe of no Marker, hold nothing for m")
 	}
+	marked.Status.Conditions[0].Status = corev1.ConditionFalse
+	if !b.Holds("ns", "m", nil, []*corev1.Pod{marked}) {
+		t.Error("PP-6 a Pod that is initialized again keeps its marks, and is held")
+	}
 	change, _ = book(t).Mark(marked, nil)
 	back, _ := patched(t, marked, change)
 	if want := "mine=1, c Unknown the probe of the condition has gone"; marks(back) != want {
