@@ -39,7 +39,7 @@
 // On Nodes, in module node:
 //
 //	node/containerrestart which container may be stopped now, and is it back?
-//	node/probing          what do the probes of this Pod say, and what follows for the Pod?
+//	node/probing          do the probes of a Pod pass, and which conditions and labels follow?
 //	node/cri              how do I ask the container runtime of a Node for containers and images?
 //	node/agent            how does my own agent work on every Node?
 //

@@ -1,4 +1,4 @@
-// Package probing answers "what do the probes of this Pod say, and what follows for the Pod?"
+// Package probing answers "do the probes of a Pod pass, and which conditions and labels follow?"
 //
 // A [Marker] selects Pods of a namespace and lists probes of their containers. A probe's state becomes a condition,
 // labels and annotations of the Pod. The work is divided between a manager and an agent on each Node; the manager
