@@ -97,6 +97,8 @@ func layers() []layer {
 		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
 		{"node/imagepull", pure, "completion reason"},
 		{"node/imagepull/puller", acting, "node/imagepull reason"},
+		{"node/probing", pure, "podpatch podstate reason"},
+		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 

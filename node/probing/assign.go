@@ -1,0 +1,130 @@
+package probing
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Entry is a Pod in the spec of a Node, with the probes to run.
+type Entry struct {
+	Namespace, Name string
+	UID             types.UID
+	// IP is the Pod's address; empty if the Pod has none yet.
+	IP     string
+	Probes []Assigned
+}
+
+// Assigned is a probe in the spec of a Node.
+type Assigned struct {
+	// Name is unique in the Pod: see JoinName. A probe of a source other than Markers has a name without "#".
+	Name      string
+	Container string
+	Probe     corev1.Probe
+}
+
+// Assign returns the entries of each Node for the given Pods, sorted by the Pods' namespaces and names. The entries of
+// a Node are complete if all Pods of the Node are given: whatever stands in the present spec besides must be removed,
+// such as entries of Pods that have gone, and probes of Markers that have gone. Pods without probes have no entry, and
+// probes without container are left out. Probes that cannot be resolved are left out, and unusable says why. Pods that
+// are not yet or no longer probed have no entry: see IsProbed. Nodes without an agent, such as virtual Nodes, also
+// have entries, for the caller to ignore.
+func (b *Book) Assign(pods []*corev1.Pod) (byNode map[string][]Entry, unusable reason.List) {
+	byNode = map[string][]Entry{}
+	for _, pod := range pods {
+		if !IsProbed(pod) {
+			continue
+		}
+		probes, why := b.assigned(pod)
+		unusable = append(unusable, why...)
+		if len(probes) == 0 {
+			continue
+		}
+		byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], Entry{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Probes: probes,
+		})
+	}
+	for _, entries := range byNode {
+		slices.SortFunc(entries, byPod)
+	}
+	return byNode, unusable
+}
+
+func (b *Book) assigned(pod *corev1.Pod) (probes []Assigned, unusable reason.List) {
+	for _, m := range b.Of(pod) {
+		for i := range m.Probes {
+			p := &m.Probes[i]
+			container := podstate.Container(pod, p.Container)
+			if container == nil {
+				continue
+			}
+			resolved, err := Resolve(&p.Probe, container)
+			if err != nil {
+				for _, why := range reason.From(err) {
+					why.Object, why.Path = reason.ObjectOf("Pod", pod), "probes["+JoinName(m.Name, p.Name)+"]."+why.Path
+					unusable = append(unusable, why)
+				}
+				continue
+			}
+			probes = append(probes, Assigned{Name: JoinName(m.Name, p.Name), Container: p.Container, Probe: resolved})
+		}
+	}
+	return probes, unusable
+}
+
+// Carried returns the probes that a Pod carries in its own annotations, for agents that read no spec of a Node, such as
+// the agents of virtual Nodes. A webhook calls Carried when the Pod is created. Only probes with a condition are
+// carried, for containers that exist, and without marks. If two probes have the same container and name, or the same
+// condition, the first is carried. markers are the names of all Markers of the Pod, for Annotations.List.
+func (b *Book) Carried(pod *corev1.Pod) (probes []Probe, markers []string) {
+	for _, m := range b.Of(pod) {
+		markers = append(markers, m.Name)
+		for _, p := range m.Probes {
+			if p.Condition == "" || podstate.Container(pod, p.Container) == nil {
+				continue
+			}
+			if slices.ContainsFunc(probes, func(e Probe) bool {
+				return e.Condition == p.Condition || e.Container == p.Container && e.Name == p.Name
+			}) {
+				continue
+			}
+			p.Marks = nil
+			probes = append(probes, p)
+		}
+	}
+	return probes, markers
+}
+
+// Join joins the entries of a Node from several sources, such as Markers and liveness probes run by the agent. The
+// result is sorted by the Pods' namespaces and names. If two sources name the same probe of a Pod, the first counts,
+// and repeated says so.
+func Join(sources ...[]Entry) (entries []Entry, repeated reason.List) {
+	index := map[types.UID]int{}
+	for _, source := range sources {
+		for _, e := range source {
+			i, known := index[e.UID]
+			if !known {
+				i = len(entries)
+				index[e.UID] = i
+				entries = append(entries, Entry{Namespace: e.Namespace, Name: e.Name, UID: e.UID, IP: e.IP})
+			}
+			into := &entries[i]
+			if into.IP == "" {
+				into.IP = e.IP
+			}
+			for _, p := range e.Probes {
+				if slices.ContainsFunc(into.Probes, func(a Assigned) bool { return a.Name == p.Name }) {
+					repeated = append(repeated, reason.Reason{Code: RepeatedProbe, Object: objectOf(e.Namespace, e.Name, e.UID), Path: "probes[" + p.Name + "]"})
+					continue
+				}
+				into.Probes = append(into.Probes, p)
+			}
+		}
+	}
+	slices.SortStableFunc(entries, byPod)
+	return entries, repeated
+}

@@ -1,0 +1,75 @@
+package probing
+
+import "k8s.io/utils/ptr"
+
+// keys are the labels or the annotations of a Pod, with the changes.
+type keys struct {
+	have   map[string]string
+	wants  map[string]string
+	owners map[string]string // probe that sets or keeps a key
+	gone   map[string]bool
+}
+
+func newKeys(have map[string]string) *keys {
+	return &keys{have: have, wants: map[string]string{}, owners: map[string]string{}, gone: map[string]bool{}}
+}
+
+// set returns the owner if an earlier probe sets another value.
+func (k *keys) set(name, key, value string) (owner string, ok bool) {
+	if owner, taken := k.owners[key]; taken {
+		return owner, k.wants[key] == value
+	}
+	k.owners[key], k.wants[key] = name, value
+	return name, true
+}
+
+// keep protects values set before, as long as the Pod has the values.
+func (k *keys) keep(name string, held map[string]string) (kept map[string]string) {
+	for key, value := range held {
+		if have, ok := k.have[key]; !ok || have != value {
+			continue
+		}
+		if _, ok := k.set(name, key, value); !ok {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[key] = value
+	}
+	return kept
+}
+
+func (k *keys) remove(values map[string]string) {
+	for key := range values {
+		k.gone[key] = true
+	}
+}
+
+func (k *keys) takeBack(held map[string]string) {
+	for key, value := range held {
+		if have, ok := k.have[key]; ok && have == value {
+			k.gone[key] = true
+		}
+	}
+}
+
+// change returns values to set, and nil for keys to remove.
+func (k *keys) change() map[string]*string {
+	if len(k.wants)+len(k.gone) == 0 {
+		return nil
+	}
+	out := map[string]*string{}
+	for key := range k.gone {
+		if _, ok := k.have[key]; ok {
+			out[key] = nil
+		}
+	}
+	for key, value := range k.wants {
+		out[key] = ptr.To(value)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}

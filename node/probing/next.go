@@ -1,0 +1,264 @@
+package probing
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Slot names a probe of a Pod, and is the key of the probe's Record.
+type Slot struct {
+	Pod types.UID
+	// Probe is the name of the probe: see JoinName.
+	Probe string
+}
+
+// Target is a probe to run on a Node.
+type Target struct {
+	Assigned
+
+	// Pod is the UID of the Pod.
+	Pod types.UID
+	// IP is the Pod's address.
+	IP string
+	// NotBefore is the earliest time of the first run: see Spread.
+	NotBefore time.Time
+}
+
+// Slot returns the key of the target's Record.
+func (t *Target) Slot() Slot { return Slot{Pod: t.Pod, Probe: t.Name} }
+
+// Targets returns the probes to run for the entries of a Node, in the order of the entries. If a probe is named twice,
+// the first counts. started is the time when the agent has started.
+func Targets(entries []Entry, started time.Time) (targets []Target) {
+	seen := map[Slot]bool{}
+	for _, e := range entries {
+		for _, p := range e.Probes {
+			slot := Slot{Pod: e.UID, Probe: p.Name}
+			if seen[slot] {
+				continue
+			}
+			seen[slot] = true
+			targets = append(targets, Target{
+				Assigned: p, Pod: e.UID, IP: e.IP,
+				NotBefore: Spread(slot, started, seconds(p.Probe.PeriodSeconds)),
+			})
+		}
+	}
+	return targets
+}
+
+// Spread returns a time within a period after the start of an agent, always the same for a probe. If many probes start
+// at once, Spread divides the first runs evenly.
+func Spread(slot Slot, started time.Time, period time.Duration) time.Time {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(slot.Pod)) // a hash returns no error
+	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(slot.Pod))))
+	_, _ = sum.Write([]byte(slot.Probe))
+	// The last bits of FNV are mixed best.
+	return started.Add(time.Duration(float64(period) * float64(sum.Sum64()&math.MaxUint16) / (math.MaxUint16 + 1)))
+}
+
+// Instance is the newest instance of a container in the Node's runtime.
+type Instance struct {
+	// ID is the ID of the instance; empty if the runtime has no instance, or does not know the instance's state.
+	ID      string
+	Running bool
+	// Started is the time when the instance has started, by the Node's clock.
+	Started time.Time
+}
+
+// Record is the memory of a probe about an instance of a container. The zero Record is the record of a new probe.
+type Record struct {
+	// Instance is the ID of the instance.
+	Instance string
+	// Started is the time when the instance has started.
+	Started time.Time
+	// Check is the check of the results; a changed probe begins a new record.
+	Check Check
+	// State is empty if nothing is known, for example after a start of the agent.
+	State State
+	// Message is the text of the result that led to State, of at most 1024 bytes.
+	Message string
+	// Streak counts equal results: passes if positive, failures if negative.
+	Streak int32
+	// Probed is the time of the last result; Changed is the time of the last change of State.
+	Probed, Changed time.Time
+}
+
+// Step says what to do for a probe.
+type Step struct {
+	// Record is the record to keep.
+	Record Record
+	// Run is true if Record.Check must be carried out now. Pass the result to Observe together with Record, and do not
+	// call Next again for the probe before the check has ended.
+	Run bool
+	// After is the time until Next must be called again even if no event occurs; zero for never.
+	After time.Duration
+	// Why explains why the probe cannot be run; Code is empty if the probe can be run.
+	Why reason.Reason
+}
+
+// Next returns the next step for a probe, whose container has the given instance. A probe without numbers has the period,
+// the timeout and the initial delay of a second, and thresholds of one. The kubelet's defaults differ: ten seconds for
+// the period, and three failures. If the container has ended, the state is Failed at once, whatever the threshold.
+func Next(target *Target, record Record, instance Instance, now time.Time) Step {
+	period := seconds(target.Probe.PeriodSeconds)
+	step := Step{Record: record, After: period}
+	check, err := CheckOf(&target.Probe, target.IP)
+	if err != nil {
+		why := reason.From(err)[0]
+		why.Path = "probes[" + target.Name + "]." + why.Path
+		step.Why, step.After = why, 0
+		return step
+	}
+	if instance.ID == "" {
+		return step
+	}
+	if record.Instance != instance.ID || !sameCheck(record.Check, check) {
+		step.Record = renewed(record, instance, check, now)
+	}
+	step.Record.Started = instance.Started
+	step.Record.Check.Timeout = check.Timeout
+	if !instance.Running {
+		step.Record.Streak, step.Record.Probed = 0, now
+		step.Record.conclude(Failed, "Container("+target.Container+") is Non-running", now)
+		return step
+	}
+	wait := max(instance.Started.Add(seconds(target.Probe.InitialDelaySeconds)).Sub(now), 0)
+	if step.Record.Probed.IsZero() {
+		wait = max(wait, min(target.NotBefore.Sub(now), period))
+	} else {
+		// A clock may have been set back.
+		wait = max(wait, min(step.Record.Probed.Add(period).Sub(now), period))
+	}
+	if step.Run = wait <= 0; !step.Run {
+		step.After = wait
+	}
+	return step
+}
+
+// renewed begins a record. The state of another instance or of another check is Unknown. If no result is known, the
+// state is empty, so that a restarted agent does not publish Unknown for all probes.
+func renewed(old Record, instance Instance, check Check, now time.Time) Record {
+	record := Record{Instance: instance.ID, Check: check, Probed: old.Probed}
+	if old.Instance != instance.ID {
+		record.Probed = time.Time{}
+	}
+	if old.State != "" {
+		record.State, record.Changed = Unknown, now
+		if old.State == Unknown {
+			record.Changed = old.Changed
+		}
+	}
+	return record
+}
+
+// sameCheck compares checks apart from the timeout: new timings keep old results.
+func sameCheck(a, b Check) bool {
+	a.Timeout, b.Timeout = 0, 0
+	return reflect.DeepEqual(a, b)
+}
+
+// Verdict is the outcome of a single check.
+type Verdict uint8
+
+// These are the outcomes of a check.
+const (
+	// Undecided means that the check could not be carried out, for example because the runtime does not answer. The
+	// state stays.
+	Undecided Verdict = iota
+	// Pass means that the container has passed.
+	Pass
+	// Fail means that the container has failed, or has not answered in time.
+	Fail
+)
+
+// String returns the name of the verdict, for logs and metrics.
+func (v Verdict) String() string {
+	switch v {
+	case Pass:
+		return "Pass"
+	case Fail:
+		return "Fail"
+	case Undecided:
+		return "Undecided"
+	}
+	return fmt.Sprintf("Verdict(%d)", uint8(v))
+}
+
+// Result is the result of a single check.
+type Result struct {
+	Verdict Verdict
+	// Message is text for people: what the container has answered, or why the check has failed.
+	Message string
+}
+
+// Observe returns the record after a result. asked is the Record of the Step that asked for the check: the result has
+// no effect if the record has begun anew since then, for another instance or another check. A state changes when as
+// many equal results as the threshold have come in a row; results below the threshold do not change the message.
+func Observe(target *Target, record, asked Record, result Result, now time.Time) Record {
+	if record.Instance != asked.Instance || !sameCheck(record.Check, asked.Check) {
+		return record
+	}
+	record.Probed = now
+	switch result.Verdict {
+	case Pass:
+		record.Streak = min(max(record.Streak, 0), math.MaxInt32-1) + 1
+		if record.Streak >= max(target.Probe.SuccessThreshold, 1) {
+			record.conclude(Succeeded, result.Message, now)
+		}
+	case Fail:
+		record.Streak = max(min(record.Streak, 0), math.MinInt32+1) - 1
+		if -int64(record.Streak) >= int64(max(target.Probe.FailureThreshold, 1)) {
+			record.conclude(Failed, result.Message, now)
+		}
+	case Undecided:
+	}
+	return record
+}
+
+// conclude sets the state.
+func (r *Record) conclude(state State, message string, now time.Time) {
+	if r.State != state {
+		r.State, r.Changed = state, now
+	}
+	r.Message = cut(message)
+}
+
+// longestMessage is the largest number of bytes in a message, as in OpenKruise.
+const longestMessage = 1024
+
+// cut returns valid UTF-8 of at most 1024 bytes.
+func cut(message string) string {
+	if len(message) > 2*longestMessage {
+		message = message[:2*longestMessage]
+	}
+	message = strings.ToValidUTF8(message, "\uFFFD")
+	if len(message) <= longestMessage {
+		return message
+	}
+	end := longestMessage
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end]
+}
+
+func objectOf(namespace, name string, uid types.UID) reason.Object {
+	return reason.Object{Kind: "Pod", Namespace: namespace, Name: name, UID: uid}
+}
+
+func byPod(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}

@@ -1,0 +1,171 @@
+package probing
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Report is a Pod in the status of a Node.
+type Report struct {
+	Namespace, Name string
+	UID             types.UID
+	States          []ProbeState
+}
+
+// ProbeState is the state of a probe in a Report.
+type ProbeState struct {
+	// Name is the name of the probe in the spec.
+	Name    string
+	State   State
+	Message string
+	// Probed is the time of the result, Changed the time of the last change of State.
+	Probed, Changed time.Time
+}
+
+// Rhythm limits the writes of an agent. The zero value is usable.
+type Rhythm struct {
+	// States is the shortest time between writes; zero means a second.
+	States time.Duration
+	// Messages is the shortest time between writes if only messages have changed; zero means 10 seconds. A message may
+	// change with each result, such as a message with a time.
+	Messages time.Duration
+	// Refresh is the age at which an unchanged result is published again; zero means never.
+	Refresh time.Duration
+}
+
+// Publication is what an agent publishes.
+type Publication struct {
+	// Reports are the wanted reports.
+	Reports []Report
+	// Write says that Reports must be written now.
+	Write bool
+	// After is the time until Publish must be called again even if no event occurs; zero for never.
+	After time.Duration
+}
+
+// Publish returns the reports of an agent. before are the reports on the API server, entries is the Node's spec,
+// records are all records by slot, and written is the time of the last write; zero if none.
+//
+// A probe without state keeps the reported state. But if the container has started after that state was probed, or if
+// no state is reported yet, the state is Unknown. Reports about other probes and other Pods are dropped. The time of the change is kept if the state
+// is the same, and so is the time of the result if the message is the same, too.
+func Publish(before []Report, entries []Entry, records map[Slot]Record, rhythm Rhythm, written, now time.Time) Publication {
+	p := &publishing{rhythm: rhythm, now: now}
+	old := statesBySlot(before)
+	reported := 0
+	var out Publication
+	for _, e := range entries {
+		report := Report{Namespace: e.Namespace, Name: e.Name, UID: e.UID}
+		seen := map[string]bool{}
+		for _, a := range e.Probes {
+			if seen[a.Name] {
+				continue
+			}
+			seen[a.Name] = true
+			slot := Slot{Pod: e.UID, Probe: a.Name}
+			was, known := old[slot]
+			if known {
+				reported++
+			}
+			if state, ok := p.state(a.Name, was, known, records[slot]); ok {
+				report.States = append(report.States, state)
+			}
+		}
+		if len(report.States) > 0 {
+			out.Reports = append(out.Reports, report)
+		}
+	}
+	if p.states = p.states || reported != countStates(before); p.states || p.messages {
+		out.Write, out.After = p.when(written)
+	}
+	if !out.Write && p.refresh > 0 && (out.After == 0 || p.refresh < out.After) {
+		out.After = p.refresh
+	}
+	return out
+}
+
+// publishing collects what has changed.
+type publishing struct {
+	rhythm Rhythm
+	now    time.Time
+	// states and messages say that states or only messages have changed.
+	states, messages bool
+	// refresh is the time until the next refresh; zero for never.
+	refresh time.Duration
+}
+
+// state returns the state to report for a probe.
+func (p *publishing) state(name string, was ProbeState, known bool, record Record) (state ProbeState, ok bool) {
+	if record.State == "" && !known {
+		p.states = p.states || record.Instance != ""
+		return ProbeState{Name: name, State: Unknown, Changed: p.now}, record.Instance != ""
+	}
+	if record.State == "" {
+		if record.Started.IsZero() || !record.Started.After(was.Probed) || was.State == Unknown {
+			return was, true
+		}
+		p.states = true
+		return ProbeState{Name: name, State: Unknown, Probed: was.Probed, Changed: p.now}, true
+	}
+	state = ProbeState{Name: name, State: record.State, Message: record.Message, Probed: record.Probed, Changed: record.Changed}
+	switch {
+	case !known || was.State != record.State:
+		p.states = true
+		return state, true
+	case was.Message != record.Message:
+		p.messages = true
+	case p.rhythm.Refresh <= 0:
+		return was, true
+	case p.now.Sub(was.Probed) < p.rhythm.Refresh:
+		if wait := p.rhythm.Refresh - p.now.Sub(was.Probed); p.refresh == 0 || wait < p.refresh {
+			p.refresh = wait
+		}
+		return was, true
+	case record.Probed.After(was.Probed):
+		p.messages = true
+	}
+	state.Changed = was.Changed
+	return state, true
+}
+
+// when says whether to write now, or how long to wait. If a clock has been set back, the wait is at most the interval.
+func (p *publishing) when(written time.Time) (now bool, wait time.Duration) {
+	interval := time.Second
+	if p.rhythm.States > 0 {
+		interval = p.rhythm.States
+	}
+	if !p.states {
+		longer := 10 * time.Second
+		if p.rhythm.Messages > 0 {
+			longer = p.rhythm.Messages
+		}
+		interval = max(interval, longer)
+	}
+	if written.IsZero() {
+		return true, 0
+	}
+	if wait = min(written.Add(interval).Sub(p.now), interval); wait > 0 {
+		return false, wait
+	}
+	return true, 0
+}
+
+func statesBySlot(reports []Report) map[Slot]ProbeState {
+	out := map[Slot]ProbeState{}
+	for _, r := range reports {
+		for _, s := range r.States {
+			if slot := (Slot{Pod: r.UID, Probe: s.Name}); out[slot].Name == "" {
+				out[slot] = s
+			}
+		}
+	}
+	return out
+}
+
+func countStates(reports []Report) (n int) {
+	for _, r := range reports {
+		n += len(r.States)
+	}
+	return n
+}
