@@ -99,7 +99,7 @@ func layers() []layer {
 		{"node/imagepull/puller", acting, "node/imagepull reason"},
 		{"node/probing", pure, "podpatch podstate reason"},
 		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
-		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
+		{"node/cri", free, "node/containerrestart reason"},   // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 
 		{"testing/child", free, ""},
