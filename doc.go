@@ -39,6 +39,7 @@
 // On Nodes, in module node:
 //
 //	node/containerrestart which container may be stopped now, and is it back?
+//	node/pullsecret       which credentials fit an image, and who may have a copy?
 //	node/cri              how do I ask the container runtime of a Node for containers and images?
 //	node/agent            how does my own agent work on every Node?
 //

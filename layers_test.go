@@ -95,6 +95,8 @@ func layers() []layer {
 		{"node/containerrestart", pure, "completion reason"},
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
 		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
+		{"node/pullsecret", pure, "reason"},
+		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 
