@@ -126,15 +126,14 @@ func (s *syncer) sync(name types.NamespacedName) {
 // release takes away the holders that need a copy no longer, and changes nothing else.
 func (s *syncer) release(have []Copy, want []Holder) {
 	for _, c := range have {
-		c.Holders = slices.Clone(c.Holders)
-		before := len(c.Holders)
-		c.Holders = slices.DeleteFunc(c.Holders, func(name string) bool {
+		left := slices.DeleteFunc(slices.Clone(c.Holders), func(name string) bool {
 			return !slices.ContainsFunc(want, func(h Holder) bool { return h.Name == name })
 		})
 		switch {
-		case len(c.Holders) == 0:
+		case len(left) == 0:
 			s.plan.Drop = append(s.plan.Drop, c)
-		case len(c.Holders) < before:
+		case len(left) < len(c.Holders):
+			c.Holders = left
 			s.plan.Refresh = append(s.plan.Refresh, c)
 		default:
 			s.plan.Keep = append(s.plan.Keep, c)

@@ -89,7 +89,10 @@ func (c *Credential) values() (out []string) {
 
 func inQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// encodings returns a value in base64 of both alphabets, without padding.
-func encodings(value string) []string {
-	return []string{base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value))}
+// encodings returns a value in base64 of both alphabets, with and without padding.
+func encodings(value string) (out []string) {
+	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		out = append(out, e.EncodeToString([]byte(value)))
+	}
+	return out
 }
