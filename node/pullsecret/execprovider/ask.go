@@ -97,10 +97,10 @@ func (p *provider) run(ctx context.Context, input []byte) ([]byte, error) {
 		_ = command.Cancel() // the program has ended, its children have not
 	}
 	if err == nil && !output.over {
-		return output.Bytes(), nil
+		return output.kept.Bytes(), nil
 	}
 	if p.options.Diagnose != nil {
-		p.options.Diagnose(ctx, p.Name, diagnosis.String())
+		p.options.Diagnose(ctx, p.Name, diagnosis.kept.String())
 	}
 	switch {
 	case output.over:
@@ -152,10 +152,10 @@ func (p *provider) parse(output []byte) (*response, error) {
 	return &r, nil
 }
 
-// limited is a buffer of limited size. After the limit, all input is discarded.
+// limited is a buffer of limited size. After the limit, all input is discarded. The bytes.Buffer is not embedded: its
+// method ReadFrom would take input without limit.
 type limited struct {
-	bytes.Buffer
-
+	kept  bytes.Buffer
 	limit int
 	full  func() // called beyond the limit
 	over  bool
@@ -163,11 +163,11 @@ type limited struct {
 
 // Write takes all input, so that a program is never blocked.
 func (l *limited) Write(p []byte) (int, error) {
-	room := l.limit - l.Len()
+	room := l.limit - l.kept.Len()
 	if len(p) <= room {
-		return l.Buffer.Write(p)
+		return l.kept.Write(p)
 	}
-	l.Buffer.Write(p[:max(room, 0)])
+	l.kept.Write(p[:max(room, 0)])
 	if !l.over {
 		l.over = true
 		l.full()

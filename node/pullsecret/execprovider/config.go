@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -72,7 +73,7 @@ type TokenAttributes struct {
 func Parse(data []byte) (Config, error) {
 	raw, err := yaml.ToJSON(data)
 	if err != nil {
-		return Config{}, reason.Reason{Code: InvalidConfig, Detail: "the configuration is neither YAML nor JSON"}
+		return Config{}, reason.Reason{Code: InvalidConfig, Detail: neither}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -80,14 +81,22 @@ func Parse(data []byte) (Config, error) {
 	if err := decoder.Decode(&c); err != nil {
 		return Config{}, reason.Reason{Code: InvalidConfig, Detail: describe(err)}
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Config{}, reason.Reason{Code: InvalidConfig, Detail: "there is text after the configuration"}
+	}
 	if err := c.problems().Err(); err != nil {
 		return Config{}, err
 	}
 	return c, nil
 }
 
+const neither = "the configuration is neither YAML nor JSON"
+
 // describe says what is wrong without values, because env may contain secrets.
 func describe(err error) string {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return neither
+	}
 	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) {
 		return fmt.Sprintf("%s must not be %s", mismatch.Field, mismatch.Value)
 	}
