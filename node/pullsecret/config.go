@@ -60,18 +60,24 @@ func entriesOf(secret *corev1.Secret) (valid []named, why reason.List) {
 	path := "data[" + key + "]"
 	auths, err := parseConfig(secret.Type, secret.Data[key])
 	if err != nil {
-		return nil, reason.List{{Code: MalformedSecret, Object: object, Path: path, Detail: err.Error(), Remedy: "make the Secret with kubectl create secret docker-registry"}}
+		return nil, reason.List{{
+			Code: MalformedSecret, Object: object, Path: path, Detail: err.Error(),
+			Remedy: "make the Secret with kubectl create secret docker-registry",
+		}}
+	}
+	malformed := func(path, detail string) {
+		why = append(why, reason.Reason{
+			Code: MalformedEntry, Object: object, Path: path, Detail: detail, Remedy: "correct or remove the entry",
+		})
 	}
 	for i, name := range slices.Sorted(maps.Keys(auths)) {
 		e := named{name: name}
 		if e.place, err = parseRegistry(name); err != nil {
-			detail := fmt.Sprintf("%v, entry %d of %d in order of name", err, i+1, len(auths))
-			why = append(why, reason.Reason{Code: MalformedEntry, Object: object, Path: path, Detail: detail, Remedy: "correct or remove the entry"})
+			malformed(path, fmt.Sprintf("%v, entry %d of %d in order of name", err, i+1, len(auths)))
 			continue
 		}
 		if e.entry, err = parseEntry(auths[name]); err != nil {
-			at := path + "[" + reason.Shorten(e.place.key, 256) + "]"
-			why = append(why, reason.Reason{Code: MalformedEntry, Object: object, Path: at, Detail: err.Error(), Remedy: "correct or remove the entry"})
+			malformed(path+"["+reason.Shorten(e.place.key, 256)+"]", err.Error())
 			continue
 		}
 		valid = append(valid, e)
@@ -118,7 +124,9 @@ func parseEntry(raw json.RawMessage) (e entry, err error) {
 // credential returns all credentials of the entry in a single Credential. As in the kubelet, the auth field takes
 // precedence over user name and password.
 func (e entry) credential() (Credential, error) {
-	c := Credential{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	c := Credential{
+		Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken,
+	}
 	if e.Auth == "" {
 		return c, nil
 	}

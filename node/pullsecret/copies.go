@@ -59,14 +59,17 @@ type Plan struct {
 	Why reason.List
 }
 
-// Synced decides which copies to make, refresh and drop, for all holders that still need copies. Holders without mention
-// in holders are released. Copies in a namespace that does not exist are no copies: pass none.
+// Synced decides which copies to make, refresh and drop, for all holders that still need copies. Holders without
+// mention in holders are released. Copies in a namespace that does not exist are no copies: pass none.
 //
 // Each copy has only the entries that its holders need: see [Cut]. Holders that need the same entries of a Secret share
 // a copy. A holder keeps its copy unless the entries change, so that references to copies seldom change. Holders of a
 // Secret that was not read, or that is missing in sources, keep their copies as before.
 func Synced(sources []Source, copies []Copy, holders []Holder) Plan {
-	s := syncer{have: map[types.NamespacedName][]Copy{}, want: map[types.NamespacedName][]Holder{}, read: map[types.NamespacedName]Source{}}
+	s := syncer{
+		have: map[types.NamespacedName][]Copy{}, want: map[types.NamespacedName][]Holder{},
+		read: map[types.NamespacedName]Source{},
+	}
 	names := map[types.NamespacedName]bool{}
 	for _, c := range copies {
 		names[c.Source] = true
@@ -74,7 +77,8 @@ func Synced(sources []Source, copies []Copy, holders []Holder) Plan {
 	}
 	for _, h := range holders {
 		for _, name := range h.Sources {
-			if names[name] = true; !slices.ContainsFunc(s.want[name], func(known Holder) bool { return known.Name == h.Name }) {
+			names[name] = true
+			if !slices.ContainsFunc(s.want[name], func(known Holder) bool { return known.Name == h.Name }) {
 				s.want[name] = append(s.want[name], h)
 			}
 		}
@@ -113,10 +117,14 @@ func (s *syncer) sync(name types.NamespacedName) {
 	case len(want) == 0:
 		s.plan.Drop = append(s.plan.Drop, have...)
 	case !known || source.Err != nil:
-		s.plan.Why = append(s.plan.Why, reason.Reason{Code: SourceUnread, Object: object, Detail: "the copies stay as before", Remedy: "try again"})
+		s.plan.Why = append(s.plan.Why, reason.Reason{
+			Code: SourceUnread, Object: object, Detail: "the copies stay as before", Remedy: "try again",
+		})
 		s.release(have, want)
 	case source.Secret == nil:
-		s.plan.Why = append(s.plan.Why, reason.Reason{Code: SourceMissing, Object: object, Detail: "pulls go on without this Secret", Remedy: "create the Secret"})
+		s.plan.Why = append(s.plan.Why, reason.Reason{
+			Code: SourceMissing, Object: object, Detail: "pulls go on without this Secret", Remedy: "create the Secret",
+		})
 		s.plan.Drop = append(s.plan.Drop, have...)
 	default:
 		s.place(name, have, s.group(source.Secret, want))
@@ -168,8 +176,8 @@ func (s *syncer) group(secret *corev1.Secret, want []Holder) (shares []share) {
 	return shares
 }
 
-// place gives each share a copy: the copy with most of its holders, or else a copy with equal content. Copies left over
-// are dropped.
+// place gives each share a copy: the copy with most of its holders, or else a copy with equal content. Copies left
+// over are dropped.
 func (s *syncer) place(source types.NamespacedName, have []Copy, shares []share) {
 	copyOf := slices.Repeat([]int{-1}, len(shares))
 	taken := map[int]bool{}

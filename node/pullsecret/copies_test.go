@@ -78,12 +78,16 @@ func TestSynced(t *testing.T) {
 		{"IP-21 a copy for a job", []pullsecret.Source{found(a)}, nil, []pullsecret.Holder{holder("job1", "a", "gcr.io/x")}, []string{"make of a for [job1] [gcr.io]"}},
 		{
 			"IP-21 shared by jobs that need the same",
-			[]pullsecret.Source{found(a)}, nil, []pullsecret.Holder{holder("job2", "a", "gcr.io/x"), holder("job1", "a", "gcr.io/y")},
+			[]pullsecret.Source{found(a)},
+			nil,
+			[]pullsecret.Holder{holder("job2", "a", "gcr.io/x"), holder("job1", "a", "gcr.io/y")},
 			[]string{"make of a for [job1 job2] [gcr.io]"},
 		},
 		{
 			"IP-67 not shared by jobs of other registries",
-			[]pullsecret.Source{found(a)}, nil, []pullsecret.Holder{holder("job1", "a", "gcr.io/x"), holder("job2", "a", "quay.io/x")},
+			[]pullsecret.Source{found(a)},
+			nil,
+			[]pullsecret.Holder{holder("job1", "a", "gcr.io/x"), holder("job2", "a", "quay.io/x")},
 			[]string{"make of a for [job1] [gcr.io]", "make of a for [job2] [quay.io]"},
 		},
 		{
@@ -151,7 +155,8 @@ func TestSynced(t *testing.T) {
 		},
 		{
 			"ND-65 a malformed Secret holds up no other",
-			[]pullsecret.Source{found(secretOf("a", "{")), found(b)}, nil,
+			[]pullsecret.Source{found(secretOf("a", "{")), found(b)},
+			nil,
 			[]pullsecret.Holder{holder("job1", "a", "gcr.io/x"), holder("job2", "b", "gcr.io/x")},
 			[]string{"make of b for [job2] [gcr.io]", "MalformedSecret a"},
 		},
@@ -172,7 +177,8 @@ func TestSynced(t *testing.T) {
 		{"IP-62 nothing to release", nil, nil, []pullsecret.Holder{{Name: "job1"}}, nil},
 		{
 			"IP-24 a missing Secret",
-			[]pullsecret.Source{{Name: named("a")}, found(b)}, nil,
+			[]pullsecret.Source{{Name: named("a")}, found(b)},
+			nil,
 			[]pullsecret.Holder{{Name: "job1", Sources: []types.NamespacedName{named("a"), named("b")}, Images: []pullsecret.Image{image("gcr.io/x")}}},
 			[]string{"make of b for [job1] [gcr.io]", "SourceMissing a"},
 		},
@@ -199,11 +205,15 @@ func TestSynced(t *testing.T) {
 		},
 		{
 			"no entry for the job's image",
-			[]pullsecret.Source{found(a)}, nil, []pullsecret.Holder{holder("job1", "a", "reg.io/x")}, []string{"NothingMatches a"},
+			[]pullsecret.Source{found(a)},
+			nil,
+			[]pullsecret.Holder{holder("job1", "a", "reg.io/x")},
+			[]string{"NothingMatches a"},
 		},
 		{
 			"a Secret named twice",
-			[]pullsecret.Source{found(a)}, nil,
+			[]pullsecret.Source{found(a)},
+			nil,
 			[]pullsecret.Holder{{Name: "job1", Sources: []types.NamespacedName{named("a"), named("a")}, Images: []pullsecret.Image{image("gcr.io/x")}}},
 			[]string{"make of a for [job1] [gcr.io]"},
 		},

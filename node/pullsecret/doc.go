@@ -12,7 +12,8 @@
 //
 // A registry name matches as in the kubelet (pkg/credentialprovider/keyring.go): the same number of host labels, with
 // globs inside a label; the same port; and a path that begins the image's path, compared by character. More specific
-// registry names come first. If nothing else matches an image of Docker Hub, the credentials of "index.docker.io" count.
+// registry names come first. If nothing else matches an image of Docker Hub, the credentials of "index.docker.io"
+// count.
 //
 // # Differences from the kubelet
 //

@@ -4,7 +4,8 @@ import "github.com/workloadkit/workloadkit/reason"
 
 // These are reasons why a Secret or a part of a Secret is not used.
 const (
-	// NotPullSecret means that a Secret has a type other than kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg.
+	// NotPullSecret means that the type of a Secret is neither kubernetes.io/dockerconfigjson nor
+	// kubernetes.io/dockercfg.
 	NotPullSecret reason.Code = "NotPullSecret"
 	// MalformedSecret means that a Secret has no docker configuration, or that the configuration is not valid JSON.
 	MalformedSecret reason.Code = "MalformedSecret"

@@ -91,8 +91,9 @@ func inQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 // encodings returns a value in base64 of both alphabets, with and without padding.
 func encodings(value string) (out []string) {
-	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		out = append(out, e.EncodeToString([]byte(value)))
+	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		padded := e.EncodeToString([]byte(value))
+		out = append(out, padded, strings.TrimRight(padded, "="))
 	}
 	return out
 }

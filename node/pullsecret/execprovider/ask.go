@@ -135,7 +135,7 @@ func (p *provider) environment() []string {
 }
 
 // parse parses and checks a response. The errors of encoding/json are left out, because the errors repeat parts of the
-// input.
+// output.
 func (p *provider) parse(output []byte) (*response, error) {
 	var r response
 	if json.Unmarshal(output, &r) != nil {

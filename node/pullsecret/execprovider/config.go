@@ -106,9 +106,10 @@ func describe(err error) string {
 	return "a field has an invalid value"
 }
 
-// versions of the group credentialprovider.kubelet.k8s.io, which differ in no field that a node agent uses.
+// protocols returns the versions of the group credentialprovider.kubelet.k8s.io, which differ in no field that a node agent uses.
 func protocols() []string {
-	return []string{"credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1", "credentialprovider.kubelet.k8s.io/v1alpha1"}
+	const group = "credentialprovider.kubelet.k8s.io/"
+	return []string{group + "v1", group + "v1beta1", group + "v1alpha1"}
 }
 
 func (c *Config) problems() (why reason.List) {
@@ -185,7 +186,8 @@ func (t *TokenAttributes) check(add func(field, value, detail string)) {
 
 // requiresServiceAccount reports whether the provider gives credentials only for Pods with a service account.
 func (p *Provider) requiresServiceAccount() bool {
-	return p.TokenAttributes != nil && p.TokenAttributes.RequireServiceAccount != nil && *p.TokenAttributes.RequireServiceAccount
+	t := p.TokenAttributes
+	return t != nil && t.RequireServiceAccount != nil && *t.RequireServiceAccount
 }
 
 func (p *Provider) defaultCache() time.Duration {
@@ -208,7 +210,8 @@ func Load(file, directory string, options Options) (*Providers, error) {
 	case err != nil:
 		return nil, fmt.Errorf("credential providers: %w", err)
 	case info.Size() > largestConfig:
-		return nil, reason.Reason{Code: InvalidConfig, Path: file, Detail: fmt.Sprintf("the file has %d bytes, at most %d are read", info.Size(), largestConfig)}
+		detail := fmt.Sprintf("the file has %d bytes, at most %d are read", info.Size(), largestConfig)
+		return nil, reason.Reason{Code: InvalidConfig, Path: file, Detail: detail}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -80,7 +80,10 @@ func New(config Config, directory string, options Options) (*Providers, error) {
 		return nil, err
 	}
 	if !filepath.IsAbs(directory) {
-		return nil, reason.Reason{Code: InvalidConfig, New: reason.Shorten(directory, 256), Detail: "the directory of the programs must be an absolute path"}
+		return nil, reason.Reason{
+			Code: InvalidConfig, New: reason.Shorten(directory, 256),
+			Detail: "the directory of the programs must be an absolute path",
+		}
 	}
 	options = options.orDefaults()
 	all := &Providers{}
