@@ -52,8 +52,8 @@ type Plan struct {
 	Refresh []Copy
 	// Keep are copies that are up to date.
 	Keep []Copy
-	// Drop are copies to delete: copies without holders, copies of Secrets that do not exist, and copies whose type would
-	// change, because the type of a Secret is immutable.
+	// Drop are copies to delete: copies without holders, copies of Secrets that do not exist, and copies whose type
+	// would change, because the type of a Secret is immutable.
 	Drop []Copy
 	// Why explains why a holder has no copy of a Secret, and which parts of a Secret were left out.
 	Why reason.List

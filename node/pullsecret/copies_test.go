@@ -242,7 +242,7 @@ func TestPlanOf(t *testing.T) {
 // FuzzCourse: jobs come and go, Secrets change, vanish and cannot be read, and the manager dies between two of its
 // writes. After a quiet pass, each copy has what its jobs need and nothing else, and a second pass changes nothing.
 func FuzzCourse(f *testing.F) {
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

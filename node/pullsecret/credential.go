@@ -10,8 +10,8 @@ import (
 // Credential is a credential for a registry. A Credential from [Keyring.For] has either user name and password, or an
 // identity token, or a registry token. Package fmt, package encoding/json and loggers print no secret fields.
 type Credential struct {
-	// Registry is the name of the registry to which the credential applies: a host with optional port and path. The host
-	// may contain globs.
+	// Registry is the name of the registry to which the credential applies: a host with optional port and path. The
+	// host may contain globs.
 	Registry string
 	// Source is the Secret or the provider of the credential.
 	Source reason.Object

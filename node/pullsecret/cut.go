@@ -62,7 +62,8 @@ func Cut(secret *corev1.Secret, images ...Image) (Content, reason.List) {
 	raw, err := json.Marshal(config)
 	if err != nil {
 		return Content{}, append(why, reason.Reason{
-			Code: MalformedSecret, Object: reason.ObjectOf("Secret", secret), Detail: "the entries cannot be written as JSON",
+			Code: MalformedSecret, Object: reason.ObjectOf("Secret", secret),
+			Detail: "the entries cannot be written as JSON",
 		})
 	}
 	return Content{Type: secret.Type, Data: map[string][]byte{key: raw}}, why

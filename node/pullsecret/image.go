@@ -88,7 +88,10 @@ func splitHost(hostPort string) (labels []string, port string) {
 
 func (p *place) matches(image Image) bool {
 	labels, port := splitHost(image.Host)
-	if image.Host == "" || port != p.port || len(labels) != len(p.labels) || !strings.HasPrefix("/"+image.Path, p.path) {
+	if image.Host == "" || port != p.port || len(labels) != len(p.labels) {
+		return false
+	}
+	if !strings.HasPrefix("/"+image.Path, p.path) {
 		return false
 	}
 	for i, label := range labels {

@@ -51,7 +51,9 @@ type auth struct {
 func (r *response) credentials(source reason.Object) (out []pullsecret.Credential) {
 	for _, registry := range slices.Sorted(maps.Keys(r.Auth)) {
 		a := r.Auth[registry]
-		out = append(out, pullsecret.Credential{Registry: registry, Source: source, Username: a.Username, Password: a.Password})
+		out = append(out, pullsecret.Credential{
+			Registry: registry, Source: source, Username: a.Username, Password: a.Password,
+		})
 	}
 	return out
 }
@@ -108,7 +110,8 @@ func (p *provider) run(ctx context.Context, input []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, p.because(ProviderFailed, "the pull has ended before the program").With(ctx.Err())
 	case running.Err() != nil:
-		return nil, p.because(ProviderFailed, "the program has not ended within "+p.options.Timeout.String()).With(running.Err())
+		late := p.because(ProviderFailed, "the program has not ended within "+p.options.Timeout.String())
+		return nil, late.With(running.Err())
 	}
 	return nil, p.failed(err)
 }

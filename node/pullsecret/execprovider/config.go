@@ -68,8 +68,8 @@ type TokenAttributes struct {
 	OptionalServiceAccountAnnotationKeys []string `json:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
-// Parse parses and checks a configuration in YAML or JSON. As in the kubelet, unknown fields are refused. The error is a
-// reason.List.
+// Parse parses and checks a configuration in YAML or JSON. As in the kubelet, unknown fields are refused. The error has
+// a reason for each problem.
 func Parse(data []byte) (Config, error) {
 	raw, err := yaml.ToJSON(data)
 	if err != nil {
@@ -106,7 +106,7 @@ func describe(err error) string {
 	return "a field has an invalid value"
 }
 
-// protocols returns the versions of the group credentialprovider.kubelet.k8s.io, which differ in no field that a node agent uses.
+// protocols returns the versions of the protocol. The fields used by a node agent are the same in all versions.
 func protocols() []string {
 	const group = "credentialprovider.kubelet.k8s.io/"
 	return []string{group + "v1", group + "v1beta1", group + "v1alpha1"}
@@ -114,7 +114,8 @@ func protocols() []string {
 
 func (c *Config) problems() (why reason.List) {
 	add := func(path, value, detail string) {
-		why = append(why, reason.Reason{Code: InvalidConfig, Path: path, New: reason.Shorten(value, 128), Detail: detail})
+		found := reason.Shorten(value, 128)
+		why = append(why, reason.Reason{Code: InvalidConfig, Path: path, New: found, Detail: detail})
 	}
 	if group, _, _ := strings.Cut(c.APIVersion, "/"); group != "kubelet.config.k8s.io" {
 		add("apiVersion", c.APIVersion, "the apiVersion must be kubelet.config.k8s.io/v1")

@@ -7,8 +7,8 @@
 //
 // A provider is a program in the directory, named in the configuration. For an image that matches a provider's
 // patterns, the program gets a request with the image on its standard input, and writes a response with credentials to
-// its standard output. Responses are cached for the image, for the registry or for all images, as long as the response or
-// the configuration says.
+// its standard output. Responses are cached for the image, for the registry or for all images, as long as the response
+// or the configuration says.
 //
 // # Differences from the kubelet
 //

@@ -14,7 +14,8 @@ func (p *provider) checkProgram() error {
 	unsafe := reason.Reason{Code: UnsafeProgram, Object: p.object(), Path: p.program}
 	file, err := filepath.EvalSymlinks(p.program)
 	if err != nil {
-		unsafe.Detail, unsafe.Remedy = "the program cannot be found", "install the program, or correct the provider's name"
+		unsafe.Detail = "the program cannot be found"
+		unsafe.Remedy = "install the program, or correct the provider's name"
 		return unsafe.With(err)
 	}
 	for _, path := range []string{filepath.Dir(p.program), filepath.Dir(file), file} {
@@ -29,7 +30,7 @@ func (p *provider) checkProgram() error {
 		}
 		if detail != "" {
 			unsafe.Path, unsafe.Detail = path, detail
-			unsafe.Remedy = "give the file to root, and take away the rights of others to write and execute rights as needed"
+			unsafe.Remedy = "let root own the file, executable, and writable for nobody else"
 			return unsafe
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 // These are reasons why a provider gives no credentials.
 const (
-	// UnsafeProgram means that the program of a provider is missing, is no executable file, or can be written by others.
+	// UnsafeProgram means that the program of a provider is missing, is no executable file, or can be changed by
+	// others.
 	UnsafeProgram reason.Code = "UnsafeProgram"
 	// ProviderFailed means that the program of a provider has failed, or has not ended in time.
 	ProviderFailed reason.Code = "ProviderFailed"
@@ -35,8 +36,8 @@ type Options struct {
 	Timeout time.Duration
 	// Largest is the largest size of a response in bytes; zero means 1 MiB.
 	Largest int
-	// Diagnose is called with the first 4 KiB that a failed program has written to its standard error, from any goroutine.
-	// The text may contain credentials. Nil means that the text is discarded.
+	// Diagnose is called with the first 4 KiB that a failed program has written to its standard error, from any
+	// goroutine. The text may contain credentials. Nil means that the text is discarded.
 	Diagnose func(ctx context.Context, provider, text string)
 	// Clock is the clock of the cache; nil means the real clock.
 	Clock clock.PassiveClock
