@@ -112,6 +112,13 @@ func TestSynced(t *testing.T) {
 			[]string{"refresh a-1 of a for [job1] [gcr.io]", "drop a-2 of a for [] [gcr.io]"},
 		},
 		{
+			"IP-22 but no copy with another content",
+			[]pullsecret.Source{found(a)},
+			[]pullsecret.Copy{copyOf("a-1", a, "", "gcr.io/x")},
+			[]pullsecret.Holder{holder("job1", "a", "quay.io/x")},
+			[]string{"make of a for [job1] [quay.io]", "drop a-1 of a for [] [gcr.io]"},
+		},
+		{
 			"a job of the same content takes no copy from the job that holds the copy",
 			[]pullsecret.Source{found(a)},
 			[]pullsecret.Copy{copyOf("a-1", a, "job2", "gcr.io/x")},

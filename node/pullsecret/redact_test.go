@@ -32,6 +32,8 @@ func TestRedact(t *testing.T) {
 		{"in JSON", []pullsecret.Credential{of("u", "<tag>")}, `{"p":"\u003ctag\u003e"}`, `{"p":"[redacted]"}`},
 		{"the longer of two", []pullsecret.Credential{of("u", "hunter"), of("u", "hunter22")}, "x hunter22 x", "x [redacted] x"},
 		{"two that overlap", []pullsecret.Credential{of("u", "abcd"), of("u", "cdef")}, "x abcdef x", "x [redacted] x"},
+		{"the inner of two", []pullsecret.Credential{of("u", "hunter22"), of("u", "unte")}, "x hunter22 x", "x [redacted] x"},
+		{"two side by side", []pullsecret.Credential{of("u", "abcd"), of("u", "efgh")}, "x abcdefgh x", "x [redacted] x"},
 		{"overlaps itself", []pullsecret.Credential{of("u", "abab")}, "ababab", "[redacted]"},
 		{"a short password ends the text", []pullsecret.Credential{of("u", "x")}, "a fox", "[redacted]"},
 		{"of another registry too", []pullsecret.Credential{of("u", "hunter2"), {Registry: "quay.io", Password: "secret3"}}, "hunter2 secret3", "[redacted] [redacted]"},

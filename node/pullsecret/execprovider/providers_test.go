@@ -347,6 +347,44 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestNoEnvironment: 4.7, an empty environment is empty, and not the agent's.
+func TestNoEnvironment(t *testing.T) {
+	t.Setenv("AGENT_SECRET", "hunter2")
+	n := newNode(t)
+	out := filepath.Join(n.dir, "out")
+	n.install("tool", "export -p > "+out+"; exit 1")
+	n.options.Environment = []string{}
+	get(t, n.providers(provider("tool", "reg.io")), "reg.io/app")
+	if raw, err := os.ReadFile(out); err != nil || strings.Contains(string(raw), "hunter2") {
+		t.Errorf("%v\n%s", err, raw)
+	}
+}
+
+// TestChildren: 4.7, the children of a program end with the program at the timeout.
+func TestChildren(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("processes are read from /proc")
+	}
+	n := newNode(t)
+	n.options.Timeout = time.Second
+	out := filepath.Join(n.dir, "pid")
+	n.install("tool", "sleep 1000 & echo $! > "+out+"; wait")
+	get(t, n.providers(provider("tool", "reg.io")), "reg.io/app")
+	raw, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(raw)) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("a child runs on: %s", stat)
+		}
+	}
+}
+
 func TestServiceAccount(t *testing.T) {
 	n := newNode(t)
 	n.install("tool", answer("Image", "", "reg.io"))
@@ -399,6 +437,12 @@ func TestProgram(t *testing.T) {
 			chmod(elsewhere, 0o777)
 			moved := filepath.Join(elsewhere, "moved")
 			if err := errors.Join(os.Rename(program, moved), os.Symlink(moved, program)); err != nil {
+				t.Fatal(err)
+			}
+		}, ": the group or others may write"},
+		{"4.7 a link to a safe file, in a directory that is group-writable", func(n *node, program string) {
+			moved := filepath.Join(t.TempDir(), "moved")
+			if err := errors.Join(os.Chmod(filepath.Dir(moved), 0o755), os.Rename(program, moved), os.Symlink(moved, program), os.Chmod(n.dir, 0o770)); err != nil {
 				t.Fatal(err)
 			}
 		}, ": the group or others may write"},
