@@ -41,6 +41,7 @@
 //	node/containerrestart which container may be stopped now, and is it back?
 //	node/imagepull        how do images get to Nodes in advance, and how far is each Node?
 //	node/probing          do the probes of a Pod pass, and which conditions and labels follow?
+//	node/pullsecret       which credentials fit an image, and who may have a copy?
 //	node/cri              how do I ask the container runtime of a Node for containers and images?
 //	node/agent            how does my own agent work on every Node?
 //

@@ -100,6 +100,9 @@ func layers() []layer {
 		{"node/probing", pure, "podpatch podstate reason"},
 		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
 		{"node/cri", free, "node/containerrestart reason"},   // speaks gRPC
+		{"node/pullsecret", pure, "reason"},
+		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
+		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 
 		{"testing/child", free, ""},
