@@ -99,7 +99,6 @@ func layers() []layer {
 		{"node/imagepull/puller", acting, "node/imagepull reason"},
 		{"node/probing", pure, "podpatch podstate reason"},
 		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
-		{"node/cri", free, "node/containerrestart reason"},   // speaks gRPC
 		{"node/pullsecret", pure, "reason"},
 		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
