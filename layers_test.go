@@ -92,14 +92,15 @@ func layers() []layer {
 		{".", pure, ""},                      // the entrance
 
 		// A module of its own, of which the root knows nothing.
-		{"node/containerrestart", pure, "completion reason"},
+		{"node/internal/podaddress", pure, ""},
+		{"node/containerrestart", pure, "completion node/internal/podaddress reason"},
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
 		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
 		{"node/imagepull", pure, "completion reason"},
-		{"node/imagepull/puller", acting, "node/imagepull reason"},
-		{"node/probing", pure, "podpatch podstate reason"},
+		{"node/probing", pure, "node/internal/podaddress podpatch podstate reason"},
 		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
 		{"node/pullsecret", pure, "reason"},
+		{"node/imagepull/puller", acting, "node/imagepull node/pullsecret reason"},
 		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},

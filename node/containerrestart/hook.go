@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/workloadkit/workloadkit/node/internal/podaddress"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -71,9 +72,9 @@ func HookOf(path string, handler *corev1.LifecycleHandler, ports []corev1.Contai
 const longestSleep = 1 << 32
 
 func httpGetOf(path string, action *corev1.HTTPGetAction, ports []corev1.ContainerPort, podIP string) (HTTPGet, error) {
-	address, err := addressOf(path, podIP)
+	address, err := podaddress.Parse(podIP)
 	if err != nil {
-		return HTTPGet{}, err
+		return HTTPGet{}, unusable(path, podIP, err.Error())
 	}
 	port, err := portOf(path+".port", action.Port, ports)
 	if err != nil {
@@ -87,19 +88,6 @@ func httpGetOf(path string, action *corev1.HTTPGetAction, ports []corev1.Contain
 		Scheme: scheme, Address: netip.AddrPortFrom(address, port),
 		Path: "/" + strings.TrimLeft(action.Path, "/"), Headers: action.HTTPHeaders,
 	}, nil
-}
-
-// addressOf returns an error for addresses that no Pod has, such as the Node's own address and the metadata service of
-// a cloud.
-func addressOf(path, podIP string) (netip.Addr, error) {
-	address, err := netip.ParseAddr(podIP)
-	switch a := address; {
-	case err != nil:
-		return netip.Addr{}, unusable(path, podIP, "the Pod has no IP address")
-	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(), a.Zone() != "":
-		return netip.Addr{}, unusable(path, podIP, "no Pod has such an address")
-	}
-	return address.Unmap(), nil
 }
 
 func portOf(path string, port intstr.IntOrString, ports []corev1.ContainerPort) (uint16, error) {

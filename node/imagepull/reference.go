@@ -102,6 +102,9 @@ func (r Reference) Repository() string {
 	return r.registry + "/" + r.path
 }
 
+// Path returns the path of the repository in the registry: "library/nginx".
+func (r Reference) Path() string { return r.path }
+
 // Name returns the short name without tag and digest: "nginx" for docker.io/library/nginx.
 func (r Reference) Name() string {
 	if r.registry != hub {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/workloadkit/workloadkit/node/internal/podaddress"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -67,9 +68,9 @@ func CheckOf(probe *corev1.Probe, podIP string) (Check, error) {
 		check.Exec = probe.Exec.Command
 		return check, nil
 	}
-	address, err := addressOf(podIP)
+	address, err := podaddress.Parse(podIP)
 	if err != nil {
-		return Check{}, err
+		return Check{}, unusable("IP", podIP, err.Error())
 	}
 	switch {
 	case probe.HTTPGet != nil:
@@ -99,20 +100,6 @@ func httpGetOf(action *corev1.HTTPGetAction, address netip.Addr) (*HTTPGet, erro
 		return nil, err
 	}
 	return &HTTPGet{Scheme: scheme, Address: at, Path: "/" + strings.TrimLeft(action.Path, "/"), Headers: action.HTTPHeaders}, nil
-}
-
-// addressOf returns an error for addresses that no Pod has, such as the Node's own loopback address and the metadata
-// service of a cloud.
-func addressOf(podIP string) (netip.Addr, error) {
-	address, err := netip.ParseAddr(podIP)
-	if err != nil {
-		return netip.Addr{}, unusable("IP", podIP, "the Pod has no IP address")
-	}
-	switch address = address.Unmap(); {
-	case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(), address.IsLinkLocalUnicast(), address.Zone() != "":
-		return netip.Addr{}, unusable("IP", podIP, "no Pod has such an address")
-	}
-	return address, nil
 }
 
 // portAt accepts a number, also as text, as the kubelet does (pkg/probe/util.go).

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/workloadkit/workloadkit/node/pullsecret"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // pull pulls an image: with each credential until a pull succeeds, and without a credential if there is none. The limit
@@ -11,7 +14,8 @@ import (
 func (p *Puller) pull(ctx context.Context, r *run) (id string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("the attempt took longer than %s", r.limit))
 	defer cancel()
-	credentials, problem := p.keyring.For(ctx, r.want)
+	keyring, problem := p.keyring.For(ctx, r.want)
+	credentials := keyring.For(pullsecret.Image{Host: r.want.Image.Registry(), Path: r.want.Image.Path()})
 	if len(credentials) == 0 {
 		if id, err = p.runtime.Pull(ctx, r.want, nil); err == nil {
 			return id, nil
@@ -23,7 +27,7 @@ func (p *Puller) pull(ctx context.Context, r *run) (id string, err error) {
 		if id, err = p.runtime.Pull(ctx, r.want, &credentials[i]); err == nil {
 			return id, nil
 		}
-		if failures = append(failures, credentials[i].redacted(err)); ctx.Err() != nil {
+		if failures = append(failures, redacted(keyring, credentials[i].Source, err)); ctx.Err() != nil {
 			break
 		}
 	}
@@ -36,4 +40,14 @@ func late(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// redacted returns an error without the values of credentials, because registries repeat values in their errors. The
+// error does not wrap the cause, whose text may contain the values. Only the mark of reason.Final is kept.
+func redacted(keyring pullsecret.Keyring, source reason.Object, err error) error {
+	out := errors.New(source.String() + ": " + keyring.Redact(err.Error()))
+	if reason.IsFinal(err) {
+		return reason.Final(out)
+	}
+	return out
 }

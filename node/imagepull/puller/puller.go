@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/pullsecret"
 )
 
 // Runtime is the container runtime of a Node.
@@ -19,17 +20,17 @@ type Runtime interface {
 	Present(ctx context.Context) ([]imagepull.Image, error)
 	// Pull pulls an image, with a credential or, if nil, without, and returns the image's ID. The name is
 	// want.Image.Normal(). Pull returns when the context ends. An error marked by reason.Final is not retried.
-	Pull(ctx context.Context, want imagepull.Want, credential *Credential) (id string, err error)
+	Pull(ctx context.Context, want imagepull.Want, credential *pullsecret.Credential) (id string, err error)
 	// FreeBytes returns the free disk for images in bytes.
 	FreeBytes(ctx context.Context) (uint64, error)
 }
 
 // Keyring finds credentials.
 type Keyring interface {
-	// For returns the credentials for an image, in the order in which to try them. Take only credentials that the
-	// claims' owners may use. If some credentials cannot be read, For returns the others with an error; the error is
-	// part of the message if the pull fails, so the error must not contain secret values.
-	For(ctx context.Context, want imagepull.Want) ([]Credential, error)
+	// For returns a keyring for an image, with credentials that the claims' owners may use. If some credentials cannot
+	// be read, For returns all others with an error. The error is part of the message if the pull fails, so the error
+	// must not contain secret values.
+	For(ctx context.Context, want imagepull.Want) (pullsecret.Keyring, error)
 }
 
 // Options are options of a Puller.

@@ -3,7 +3,6 @@ package puller_test
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,13 +16,14 @@ import (
 
 	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/node/imagepull/puller"
+	"github.com/workloadkit/workloadkit/node/pullsecret"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
 // scripted is a runtime that writes down each pull, with the time since the begin.
 type scripted struct {
 	begin time.Time
-	pull  func(ctx context.Context, image string, credential *puller.Credential) error
+	pull  func(ctx context.Context, image string, credential *pullsecret.Credential) error
 	list  error
 	free  uint64
 
@@ -45,7 +45,7 @@ func (s *scripted) FreeBytes(context.Context) (uint64, error) {
 	return s.free, nil
 }
 
-func (s *scripted) Pull(ctx context.Context, want imagepull.Want, credential *puller.Credential) (string, error) {
+func (s *scripted) Pull(ctx context.Context, want imagepull.Want, credential *pullsecret.Credential) (string, error) {
 	name := want.Image.Normal()
 	s.mu.Lock()
 	s.calls = append(s.calls, fmt.Sprintf("%v %s %v", time.Since(s.begin), name, credential))
@@ -64,17 +64,18 @@ func (s *scripted) Pull(ctx context.Context, want imagepull.Want, credential *pu
 }
 
 type keyring struct {
-	credentials []puller.Credential
+	credentials []pullsecret.Credential
 	err         error
 }
 
-func (k keyring) For(context.Context, imagepull.Want) ([]puller.Credential, error) {
-	return k.credentials, k.err
+func (k keyring) For(context.Context, imagepull.Want) (pullsecret.Keyring, error) {
+	keyring, problems := pullsecret.New(k.credentials...)
+	return keyring, errors.Join(k.err, problems.Err())
 }
 
 // takes is a pull that ends with a result after a time, or with the context.
-func takes(d time.Duration, err error) func(context.Context, string, *puller.Credential) error {
-	return func(ctx context.Context, _ string, _ *puller.Credential) error {
+func takes(d time.Duration, err error) func(context.Context, string, *pullsecret.Credential) error {
+	return func(ctx context.Context, _ string, _ *pullsecret.Credential) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -165,12 +166,13 @@ func (a *agent) follow(wants []imagepull.Want, d time.Duration) {
 }
 
 func TestPuller(t *testing.T) {
-	secret := puller.Credential{Source: "Secret team/pull", Username: "user", Password: "pass-1234"}
-	other := puller.Credential{Source: "provider", IdentityToken: "token-1234"}
+	secret := pullsecret.Credential{Registry: "docker.io/library/a", Source: reason.Object{Kind: "Secret", Namespace: "team", Name: "pull"}, Username: "user", Password: "pass-1234"}
+	other := pullsecret.Credential{Registry: "docker.io", Source: reason.Object{Kind: "Provider", Name: "other"}, IdentityToken: "token-1234"}
+	elsewhere := pullsecret.Credential{Registry: "quay.io", IdentityToken: "token-5678"}
 	digest := "reg.io/a@sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for _, c := range []struct {
 		name    string
-		pull    func(context.Context, string, *puller.Credential) error
+		pull    func(context.Context, string, *pullsecret.Credential) error
 		keys    keyring
 		policy  imagepull.Policy
 		images  []string
@@ -215,26 +217,26 @@ func TestPuller(t *testing.T) {
 		},
 		{
 			"ND-15 the credentials in order",
-			func(_ context.Context, _ string, c *puller.Credential) error {
+			func(_ context.Context, _ string, c *pullsecret.Credential) error {
 				if c.IdentityToken == "" {
 					return errors.New("unauthorized")
 				}
 				return nil
 			},
-			keyring{credentials: []puller.Credential{secret, other}},
+			keyring{credentials: []pullsecret.Credential{secret, other, elsewhere}},
 			imagepull.Policy{},
 			[]string{"a"},
-			[]string{"0s docker.io/library/a:latest Secret team/pull", "0s docker.io/library/a:latest provider"},
+			[]string{"0s docker.io/library/a:latest password for docker.io/library/a from Secret team/pull", "0s docker.io/library/a:latest identity token for docker.io from Provider other"},
 			[]string{"0s a Pulling", "0s a Succeeded"},
 		},
 		{
 			"ND-15 all credentials fail, and no anonymous pull follows",
 			takes(0, errors.New("unauthorized: pass-1234, token-1234")),
-			keyring{credentials: []puller.Credential{secret, other}, err: errors.New("Secret team/old: not JSON")},
+			keyring{credentials: []pullsecret.Credential{secret, other, elsewhere}, err: errors.New("Secret team/old: not JSON")},
 			imagepull.Policy{},
 			[]string{"a"},
-			[]string{"0s docker.io/library/a:latest Secret team/pull", "0s docker.io/library/a:latest provider"},
-			[]string{"0s a Pulling", "0s a Failed Secret team/old: not JSON Secret team/pull: unauthorized: [redacted], token-1234 provider: unauthorized: pass-1234, [redacted]"},
+			[]string{"0s docker.io/library/a:latest password for docker.io/library/a from Secret team/pull", "0s docker.io/library/a:latest identity token for docker.io from Provider other"},
+			[]string{"0s a Pulling", "0s a Failed Secret team/old: not JSON Secret team/pull: unauthorized: [redacted], [redacted] Provider other: unauthorized: [redacted], [redacted]"},
 		},
 		{
 			"ND-65 an unreadable credential does not stop the pull",
@@ -257,10 +259,10 @@ func TestPuller(t *testing.T) {
 		{
 			"a final error is not retried",
 			takes(0, reason.Final(errors.New("denied"))),
-			keyring{credentials: []puller.Credential{secret}},
+			keyring{credentials: []pullsecret.Credential{secret}},
 			imagepull.Policy{Retries: 5},
 			[]string{"a"},
-			[]string{"0s docker.io/library/a:latest Secret team/pull"},
+			[]string{"0s docker.io/library/a:latest password for docker.io/library/a from Secret team/pull"},
 			[]string{"0s a Pulling", "0s a Failed Secret team/pull: denied"},
 		},
 	} {
@@ -283,7 +285,7 @@ func TestPuller(t *testing.T) {
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime := &scripted{}
-		runtime.pull = func(ctx context.Context, _ string, _ *puller.Credential) error {
+		runtime.pull = func(ctx context.Context, _ string, _ *pullsecret.Credential) error {
 			<-ctx.Done()
 			time.Sleep(10 * time.Second) // a runtime that is slow to stop
 			return ctx.Err()
@@ -305,7 +307,7 @@ func TestStop(t *testing.T) {
 func TestStopAndBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime := &scripted{}
-		runtime.pull = func(ctx context.Context, _ string, _ *puller.Credential) error {
+		runtime.pull = func(ctx context.Context, _ string, _ *pullsecret.Credential) error {
 			<-ctx.Done()
 			time.Sleep(10 * time.Second) // a runtime that is slow to stop
 			return ctx.Err()
@@ -443,26 +445,16 @@ func TestCollected(t *testing.T) {
 	})
 }
 
-func TestCredentialIsSecret(t *testing.T) {
-	c := puller.Credential{
-		Source: "Secret team/pull", Username: "user-1", Password: "value-1", Auth: base64.StdEncoding.EncodeToString([]byte("user-1:value-2")), IdentityToken: "value-3", RegistryToken: "value-4",
-	}
-	raw, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []string{fmt.Sprintf("%v %+v %#v %s %v %+v", c, c, c, c, &c, []puller.Credential{c}), string(raw)} {
-		if strings.Contains(s, "value") || strings.Contains(s, "user-1") || strings.Contains(s, c.Auth) {
-			t.Errorf("secrets in %s", s)
-		}
-	}
+func TestErrorsAreRedacted(t *testing.T) {
+	c := pullsecret.Credential{Registry: "docker.io", Source: reason.Object{Kind: "Secret", Namespace: "team", Name: "pull"}, Username: "user-1", Password: "value-1"}
+	token := pullsecret.Credential{Registry: "docker.io", Source: c.Source, RegistryToken: "value-2"}
 	synctest.Test(t, func(t *testing.T) {
 		basic := base64.StdEncoding.EncodeToString([]byte("user-1:value-1"))
-		runtime := &scripted{pull: takes(0, fmt.Errorf("echo: %s %s value-1 value-2 value-3 value-4", basic, c.Auth))}
-		a := start(t, runtime, keyring{credentials: []puller.Credential{c}}, imagepull.Bounds{})
+		runtime := &scripted{pull: takes(0, fmt.Errorf("echo: %s value-1 value-2", basic))}
+		a := start(t, runtime, keyring{credentials: []pullsecret.Credential{c, token}}, imagepull.Bounds{})
 		a.follow(wanted(imagepull.Policy{}, "a"), time.Second)
-		const expected = "Secret team/pull: echo: [redacted] [redacted] [redacted] [redacted] [redacted] [redacted]"
-		if diff := cmp.Diff(expected, a.Report()[0].Message); diff != "" {
+		const each = "Secret team/pull: echo: [redacted] [redacted] [redacted]"
+		if diff := cmp.Diff(each+" "+each, strings.ReplaceAll(a.Report()[0].Message, "\n", " ")); diff != "" {
 			t.Errorf("ND-64 (-want +got):\n%s", diff)
 		}
 	})
