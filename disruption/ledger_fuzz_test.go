@@ -67,7 +67,8 @@ type world struct {
 	now    time.Time
 	pods   []*life
 	views  []view
-	// counted is the controller's newest seen time: its cache does not go back.
+	// counted is the time of the newest state that the controller has counted. The controller's cache never shows an older
+	// state afterwards.
 	counted time.Time
 	need    int32
 	// settled: Pods show the end of their changes, by a gate closed from the change on.

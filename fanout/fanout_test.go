@@ -519,7 +519,8 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// TestOnce: a refused action rests, and other failures are tried again.
+// TestOnce: an action that the API server has refused is tried again after a while, and an action that has failed for
+// another reason is tried again at once.
 func TestOnce(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	once := func(err error) (asked bool, result error) {

@@ -239,7 +239,8 @@ func (d *draft) add(set *Set) {
 	}
 }
 
-// place builds the containers of a sidecar and adds each to a list. No container in others may have the same name.
+// place builds the containers of a sidecar, two for a hot upgrade and otherwise one, and adds each to the containers in
+// into. No container in others may have the same name.
 func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *sidecar) {
 	for i, name := range s.injectedNames() {
 		if slices.ContainsFunc(others, func(other corev1.Container) bool { return other.Name == name }) {

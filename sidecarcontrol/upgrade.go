@@ -144,7 +144,8 @@ func (e *edit) work(p *pair, works int) error {
 	return w.into(e.annotations, &e.control.keys)
 }
 
-// change returns the patch from the Pod to the edit, and records which images run now.
+// change returns the patch that makes the changes of the edit. The patch also records, in an annotation, which images
+// run now.
 func (e *edit) change(now time.Time) (podpatch.Change, error) {
 	change := podpatch.Change{UID: e.pod.UID, Annotations: map[string]*string{}}
 	if len(e.images) > 0 {

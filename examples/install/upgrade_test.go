@@ -51,9 +51,9 @@ func otherKinds() []kindOf {
 	})
 }
 
-// parts returns other objects among the templates of OpenKruise's chart: a Namespace, a role of users with rights to
-// another kind, which this chart gives to nobody, one with rights that this chart gives too, and a role of OpenKruise's
-// own.
+// parts returns further objects as in the templates of OpenKruise's chart: a Namespace and three roles. The first role
+// gives users rights to the other kind, and this chart gives nobody such rights. The rights of the second role are also
+// in this chart. The third role is for OpenKruise itself.
 func parts(other kindOf) string {
 	return strings.ReplaceAll(`---
 apiVersion: v1

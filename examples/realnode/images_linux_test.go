@@ -86,7 +86,8 @@ func (f *fixture) retag(w workload, from, to, reported string) time.Duration {
 	return took
 }
 
-// digests: images named by digest alone, and back from a digest unknown to every registry.
+// digests: a Pod is updated between images named by digest alone. After an update to a digest that no registry has, the
+// Pod is rolled back.
 func (f *fixture) digests(w workload) {
 	one, two := f.version(w, "one"), f.version(w, "two")
 	before := &f.create(w, 1, setImage(0, f.digest(one)))[0]

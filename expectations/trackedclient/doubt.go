@@ -118,7 +118,8 @@ func (c *Clients) find(ctx context.Context, t *target) (record func(owner types.
 	case err != nil:
 		return nil, fmt.Errorf("reading %s %s, of which a write was not answered: %w", t.source.Kind.Kind, t.key, err)
 	}
-	// No write to the object, nor to an earlier object of the same name, is newer than this version.
+	// The version found stands for the unanswered write: the write was to this object, or to an earlier object of the
+	// same name, and is not newer.
 	return wrote(found.ResourceVersion), nil
 }
 

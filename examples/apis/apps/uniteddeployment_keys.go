@@ -65,12 +65,12 @@ const (
 
 // These are the reasons of ConditionSubsetSchedulable.
 const (
-	// ReasonSubsetReschedule is used with False: Pods could not be scheduled.
+	// ReasonSubsetReschedule is used when ConditionSubsetSchedulable is False because Pods could not be scheduled.
 	ReasonSubsetReschedule = "reschedule"
-	// ReasonSubsetRecover is used with True, after the condition was False.
+	// ReasonSubsetRecover is used when ConditionSubsetSchedulable is True after False.
 	ReasonSubsetRecover = "recover"
-	// ReasonSubsetCreated is used with False: a subset was added to an existing UnitedDeployment, and no Pod of the
-	// subset has been ready yet.
+	// ReasonSubsetCreated is used when ConditionSubsetSchedulable is False because a subset was added to an existing
+	// UnitedDeployment, and no Pod of the subset has been ready yet.
 	ReasonSubsetCreated = "created"
 )
 

@@ -232,7 +232,8 @@ func keyOf(c *corev1.Container) string {
 
 func priorityOf(c *corev1.Container) string { return c.Env[0].Value } // a single digit
 
-// judgeMark: a Pod is marked when all keys are open, and nothing else of the Pod changes.
+// judgeMark: the controller annotates a Pod as completed, only once, and only when the ConfigMap has the launch keys of
+// all containers.
 func (w *story) judgeMark(pod *corev1.Pod, write *chaos.Write) {
 	before, after := write.Before.(*corev1.Pod), write.After.(*corev1.Pod)
 	if before.UID != pod.UID || before.Annotations[completed] == "true" || after.Annotations[completed] != "true" {

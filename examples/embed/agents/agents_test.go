@@ -75,7 +75,7 @@ func start(t *testing.T) *fixture {
 // owned is the label and the taint of the test's own Nodes among foreign Nodes, with the test's namespace as value.
 const owned = "agents.example.com/owned"
 
-// node is the whole name of the test's own Node.
+// node returns the full name of a Node of this test, for a short name that is unique in the test.
 func (f *fixture) node(short string) string { return f.namespace + "-" + short }
 
 func (f *fixture) addNode(short string) {

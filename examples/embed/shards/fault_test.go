@@ -392,8 +392,8 @@ func (w *story) serveAgain() {
 	}
 }
 
-// converged: each ordinal has a Pod of the template that serves, with a volume as large as wanted, nobody waits, and
-// the budget counts right.
+// converged: each ordinal has a serving Pod as in the template, and the Pod's volume has the wanted size. The conditions
+// Failed and Waiting are not True, and the numbers of the budget are correct.
 func (w *story) converged() {
 	s := w.shards()
 	pods := faultapi.All[*corev1.Pod](w.Server)

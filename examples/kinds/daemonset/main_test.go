@@ -196,7 +196,7 @@ func settled(n, updated int32) func(*v1beta1.DaemonSet) error {
 	}
 }
 
-// pods lists the Pods of a DaemonSet by the short names of their Nodes.
+// pods lists the Pods of a DaemonSet, sorted by the names of their Nodes.
 func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{"app": name}); err != nil {

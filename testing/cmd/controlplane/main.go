@@ -204,7 +204,7 @@ func agents(agent string) (string, error) {
 	return beside, nil
 }
 
-// runCommand runs a command while a control plane runs.
+// runCommand starts a control plane, runs a command, and stops the control plane after the command has ended.
 func runCommand(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	opts := controlplane.Options{Progress: progress}
 	flags := startFlags(&opts)

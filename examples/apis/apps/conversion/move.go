@@ -85,7 +85,7 @@ func opposite(old, next string) move {
 	return move{to: [2]func(object){negate(b, a), negate(a, b)}, places: [2][]path{{a[:2]}, {b[:2]}}}
 }
 
-// replaced returns the move of a value that v1beta1 does not have; v1beta1 uses the value next instead.
+// replaced returns the move for a field whose value old does not exist in v1beta1: v1beta1 has the value next instead.
 func replaced[T ~string](name string, old, next T) move {
 	p := steps(name)
 	replace := func(o object) {

@@ -127,7 +127,7 @@ func theirs(m *machine, r *v1beta1.ContainerRecreateRequest, dies bool) {
 	}
 }
 
-// theirState is the state of a container for OpenKruise's daemon.
+// theirState is the state that OpenKruise's daemon would write for a container.
 func theirState(m *machine, r *v1beta1.ContainerRecreateRequest, c v1beta1.ContainerRecreateRequestContainer) (s v1beta1.ContainerRecreateRequestContainerRecreateState) {
 	for _, before := range r.Status.ContainerRecreateStates {
 		if before.Name == c.Name {
