@@ -125,8 +125,11 @@ func TestAttempts(t *testing.T) {
 		"refused, no attempt is left":       {edit: func(r *run) { r.pods[0].Status = waiting("ErrImagePull", "denied") }, phase: imagepull.Failed, message: "ErrImagePull: denied", deleted: 1},
 		"refused, another attempt":          {policy: imagepull.Policy{Retries: 1}, edit: func(r *run) { r.pods[0].Status = waiting("ImagePullBackOff", "denied") }, phase: imagepull.Waiting, message: "ImagePullBackOff: denied", deleted: 1},
 		"the pause image is refused":        {edit: func(r *run) { r.pods[0].Status = waiting("ErrImagePull", "no registry.k8s.io/pause:3.10") }, phase: imagepull.Failed, message: "the pause image: ErrImagePull: no registry.k8s.io/pause:3.10; use a pause image that the Node can pull", deleted: 1},
-		"evicted":                           {edit: func(r *run) { r.pods[0].Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }, phase: imagepull.Failed, message: "Evicted", deleted: 1},
-		"image volume not mounted":          {edit: func(r *run) { r.pods[0].Status = waiting("CreateContainerError", "x") }, phase: imagepull.Failed, message: "CreateContainerError: x", deleted: 1},
+		"a message that names both images": {edit: func(r *run) {
+			r.pods[0].Status = waiting("ErrImagePull", "app:1 and registry.k8s.io/pause:3.10")
+		}, phase: imagepull.Failed, message: "ErrImagePull: app:1 and registry.k8s.io/pause:3.10", deleted: 1},
+		"evicted":                  {edit: func(r *run) { r.pods[0].Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }, phase: imagepull.Failed, message: "Evicted", deleted: 1},
+		"image volume not mounted": {edit: func(r *run) { r.pods[0].Status = waiting("CreateContainerError", "x") }, phase: imagepull.Failed, message: "CreateContainerError: x", deleted: 1},
 		"pause container has ended": {edit: func(r *run) {
 			r.pods[0].Status = status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 		}, phase: imagepull.Succeeded, present: true, deleted: 1},
@@ -181,6 +184,11 @@ func TestAlwaysIsHandedOver(t *testing.T) {
 	if len(r.pods) != 2 || r.pods[1].Spec.Volumes[0].Image.PullPolicy != corev1.PullIfNotPresent {
 		t.Fatalf("%+v", r.pods)
 	}
+	r.pods[1].Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
+	if step := r.step(); len(step.Delete) != 1 || len(step.Create) != 0 || len(r.pods) != 1 {
+		t.Fatalf("%+v", step)
+	}
+	r.step() // made again
 	r.pods[1].Status = running()
 	holds := r.pods[1].Name
 	if step := r.step(); len(step.Delete) != 1 || len(r.pods) != 1 || r.pods[0].Name != holds || !step.Reports[0].Present {
