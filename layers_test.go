@@ -100,6 +100,7 @@ func layers() []layer {
 		{"node/probing", pure, "node/internal/podaddress podpatch podstate reason"},
 		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
 		{"node/pullsecret", pure, "reason"},
+		{"node/imagepull/kubeletpull", pure, "node/imagepull reason"},
 		{"node/imagepull/puller", acting, "node/imagepull node/pullsecret reason"},
 		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC

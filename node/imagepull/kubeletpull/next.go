@@ -1,0 +1,215 @@
+package kubeletpull
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Observed is the state of a Node.
+type Observed struct {
+	// Node is the Node; required.
+	Node *corev1.Node
+	// Pods are the Pods with Options.Labels. Pods of other owners and for other Nodes are left alone.
+	Pods []*corev1.Pod
+	// Events are events about the Pods, in any order. Events only explain why an attempt took too long.
+	Events []corev1.Event
+}
+
+// Step is what the caller must do next.
+type Step struct {
+	// Reports are the reports to record now, in the order of the wants.
+	Reports []imagepull.Report
+	// Delete and Create are the Pods to delete and to create after the record, in the order of names. Deleted Pods are
+	// Pods of Observed.
+	Delete, Create []*corev1.Pod
+	// After is the time until Next must be called again even if no Pod changes; 0 for never.
+	After time.Duration
+	// Why explains why pulls wait or have failed.
+	Why reason.List
+}
+
+// Next returns the next step for a Node. before are the recorded reports, from imagepull.Merge. Images come first that
+// come first in wants. Without wants, all Pods are deleted.
+func (p *Puller) Next(seen Observed, wants []imagepull.Want, before []imagepull.Report, now time.Time) Step {
+	s := &pass{Puller: p, seen: &seen, now: now, pods: map[string]*corev1.Pod{}, held: map[imagepull.Reference][]*corev1.Pod{}, kept: map[string]bool{}}
+	for _, pod := range seen.Pods {
+		if p.isOwn(pod, seen.Node.Name) {
+			s.pods[pod.Name] = pod
+		}
+	}
+	unsupported := Support(seen.Node, p.options.GateOn)
+	decided := wants
+	if unsupported != nil {
+		decided = unkept(wants)
+	}
+	next := imagepull.Next(decided, before, s.observe(wants, before, unsupported), p.options.Bounds, now)
+	s.step.Reports, s.step.After, s.step.Why = next.Reports, next.After, next.Why
+	for i := range wants {
+		s.settle(&wants[i], &next.Reports[i], unsupported == nil)
+	}
+	for name, pod := range s.pods {
+		if !s.kept[name] && pod.DeletionTimestamp == nil {
+			s.step.Delete = append(s.step.Delete, pod)
+		}
+	}
+	slices.SortFunc(s.step.Delete, byName)
+	slices.SortFunc(s.step.Create, byName)
+	return s.step
+}
+
+func byName(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }
+
+// unkept returns wants without Policy.Keep: no further round of attempts follows a failure.
+func unkept(wants []imagepull.Want) []imagepull.Want {
+	out := slices.Clone(wants)
+	for i := range out {
+		out[i].Claims = slices.Clone(out[i].Claims)
+		for j := range out[i].Claims {
+			out[i].Claims[j].Policy.Keep = false
+		}
+	}
+	return out
+}
+
+// pass is the state of a single call of Next.
+type pass struct {
+	*Puller
+
+	seen *Observed
+	now  time.Time
+	// pods are the own Pods by name, and held the Pods that hold an image, the oldest first.
+	pods map[string]*corev1.Pod
+	held map[imagepull.Reference][]*corev1.Pod
+	// kept are the names of Pods that stay.
+	kept map[string]bool
+	step Step
+}
+
+// observe translates Pods for package imagepull: a held image is a stored image, and the Pod of an attempt is a pull.
+func (s *pass) observe(wants []imagepull.Want, before []imagepull.Report, unsupported error) imagepull.Observed {
+	out := imagepull.Observed{Listed: true}
+	current := map[string]bool{}
+	for i := range wants {
+		if pull, name := s.pull(&wants[i], before, unsupported); name != "" {
+			current[name] = true
+			out.Pulls = append(out.Pulls, pull)
+		}
+	}
+	for _, pod := range s.pods {
+		image, _ := imageOf(pod)
+		switch at := look(pod); {
+		case at.held && pod.DeletionTimestamp == nil:
+			s.held[image] = append(s.held[image], pod)
+		case !at.held && at.err == nil && !current[pod.Name] && !s.isHold(pod, before):
+			out.Pulls = append(out.Pulls, imagepull.Pull{Image: image, Stopping: true})
+		}
+	}
+	for image, pods := range s.held {
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), byName(a, b))
+		})
+		id := idOf(pods[len(pods)-1])
+		out.Images = append(out.Images, imagepull.Image{ID: id, Tags: []string{image.Normal()}, Bytes: bytesOf(s.seen.Node, image)})
+	}
+	return out
+}
+
+// isHold says whether a Pod takes over an image from another Pod: nothing is pulled.
+func (s *pass) isHold(pod *corev1.Pod, before []imagepull.Report) bool {
+	return slices.ContainsFunc(before, func(r imagepull.Report) bool { return pod.Name == s.name(s.seen.Node.Name, &r, toHold) })
+}
+
+// pull returns the attempt in progress for a Want and the name of the Pod; the name is empty without an attempt. The
+// Pod of a recorded attempt may not exist yet, or not any more: settle creates the Pod again.
+func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported error) (imagepull.Pull, string) {
+	out := imagepull.Pull{Image: w.Image, Round: w.Round}
+	i := slices.IndexFunc(before, func(r imagepull.Report) bool { return r.Image == w.Image })
+	isRecorded := i >= 0 && before[i].Round == w.Round && before[i].Phase == imagepull.Pulling
+	name := ""
+	if isRecorded {
+		name = s.name(s.seen.Node.Name, &before[i], toPull)
+	}
+	pod := s.pods[name]
+	if pod == nil {
+		if unsupported != nil {
+			out.Ended, out.Err = true, reason.Final(unsupported)
+			return out, cmp.Or(name, w.Image.Normal())
+		}
+		return out, name
+	}
+	at := look(pod)
+	switch isDeleted := pod.DeletionTimestamp != nil; {
+	case at.held && !isDeleted:
+		out.Ended, out.ID = true, idOf(pod)
+	case at.err != nil && !isDeleted:
+		out.Ended, out.Err = true, at.err
+	case s.now.Sub(pod.CreationTimestamp.Time) >= limit(w.Policy()):
+		detail := "no end of the attempt within " + limit(w.Policy()).String()
+		out.Ended, out.Err = true, reason.Reason{Code: PullTimedOut, Detail: joined(detail, cmp.Or(at.awaits, warning(s.seen.Events, pod)))}
+	}
+	return out, name
+}
+
+// limit returns the time for an attempt. The deadline is left to package imagepull.
+func limit(policy imagepull.Policy) time.Duration {
+	policy.Deadline = nil
+	return policy.Limit(time.Time{}, time.Time{})
+}
+
+// settle says which Pods of a Want stay, and which Pods are missing. All others are deleted.
+func (s *pass) settle(w *imagepull.Want, r *imagepull.Report, isSupported bool) {
+	held := s.held[w.Image]
+	keeps := w.Policy().Keep
+	switch {
+	case r.Phase == imagepull.Succeeded && keeps:
+		s.hold(w, r, held, isSupported)
+		return
+	case r.Phase == imagepull.Pulling:
+		s.need(w, r, toPull, isSupported)
+	}
+	if r.Phase == imagepull.Waiting || r.Phase == imagepull.Pulling || keeps {
+		s.keep(held) // an earlier pull of the image counts until the round succeeds
+	}
+}
+
+// hold lets a single Pod hold an image. A Pod with the pull policy Always is replaced, because the kubelet would pull
+// again and again.
+func (s *pass) hold(w *imagepull.Want, r *imagepull.Report, held []*corev1.Pod, isSupported bool) {
+	if len(held) == 0 {
+		return // lost: package imagepull begins anew
+	}
+	last := held[len(held)-1]
+	for _, u := range []use{toPull, toHold} {
+		if i := slices.IndexFunc(held, func(pod *corev1.Pod) bool { return pod.Name == s.name(s.seen.Node.Name, r, u) }); i >= 0 {
+			last = held[i]
+		}
+	}
+	s.keep([]*corev1.Pod{last})
+	if sourceOf(last).PullPolicy == corev1.PullAlways {
+		s.need(w, r, toHold, isSupported)
+	}
+}
+
+func (s *pass) keep(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		s.kept[pod.Name] = true
+	}
+}
+
+// need keeps or creates a Pod. A failed Pod to hold is deleted first. While a Pod of the same name is being deleted, no
+// other can be created.
+func (s *pass) need(w *imagepull.Want, r *imagepull.Report, u use, isSupported bool) {
+	name := s.name(s.seen.Node.Name, r, u)
+	switch pod := s.pods[name]; {
+	case pod == nil && isSupported:
+		s.step.Create = append(s.step.Create, s.pod(s.seen.Node.Name, w, r, u))
+	case pod != nil && (u == toPull || pod.Status.Phase != corev1.PodFailed):
+		s.kept[name] = true
+	}
+}
