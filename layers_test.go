@@ -93,15 +93,16 @@ func layers() []layer {
 
 		// A module of its own, of which the root knows nothing.
 		{"node/internal/podaddress", pure, ""},
+		{"node/internal/background", acting, ""},
 		{"node/containerrestart", pure, "completion node/internal/podaddress reason"},
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
-		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
+		{"node/containerrestart/stopper", acting, "node/containerrestart node/internal/background reason"},
 		{"node/imagepull", pure, "completion reason"},
 		{"node/probing", pure, "node/internal/podaddress podpatch podstate reason"},
 		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
 		{"node/pullsecret", pure, "reason"},
 		{"node/imagepull/kubeletpull", pure, "node/imagepull reason"},
-		{"node/imagepull/puller", acting, "node/imagepull node/pullsecret reason"},
+		{"node/imagepull/puller", acting, "node/imagepull node/internal/background node/pullsecret reason"},
 		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/node/containerrestart"
+	"github.com/workloadkit/workloadkit/node/internal/background"
 )
 
 // Options are options of a Stopper. The zero value is usable.
@@ -25,20 +26,18 @@ type Options struct {
 type Stopper struct {
 	runtime Runtime
 	options Options
-	begun   chan struct{} // signals that a requested stop waits in queue
+	queue   *background.Queue
 
-	mu    sync.Mutex
-	queue []*run
-	runs  map[string][]*run // requested stops by key
+	mu   sync.Mutex
+	runs map[string][]*run // requested stops by key
 }
 
 // run is a requested stop.
 type run struct {
-	key    string
-	order  Order
-	cancel context.CancelFunc // nil until the stop has begun
-	gone   bool               // the stop is no longer wanted
-	err    error              // error of a failed stop
+	key   string
+	order Order
+	task  *background.Task
+	err   error // error of a failed stop
 }
 
 // New returns a Stopper. Stops begin only after Start was called.
@@ -46,47 +45,11 @@ func New(runtime Runtime, options Options) *Stopper {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Stopper{runtime: runtime, options: options, begun: make(chan struct{}, 1), runs: map[string][]*run{}}
+	return &Stopper{runtime: runtime, options: options, queue: background.NewQueue(), runs: map[string][]*run{}}
 }
 
 // Start runs requested stops until the context ends, and returns after the last stop has ended.
-func (s *Stopper) Start(ctx context.Context) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.begun:
-		}
-		for _, r := range s.take() {
-			if begun, cancel := context.WithCancel(ctx); s.begin(r, cancel) {
-				all.Go(func() {
-					defer cancel()
-					s.stop(begun, r)
-				})
-			} else {
-				cancel()
-			}
-		}
-	}
-}
-
-func (s *Stopper) take() []*run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.queue
-	s.queue = nil
-	return taken
-}
-
-// begin reports whether a requested stop is still wanted.
-func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.cancel = cancel
-	return !r.gone
-}
+func (s *Stopper) Start(ctx context.Context) error { return s.queue.Start(ctx) }
 
 // stop carries out a stop, and keeps the error if the stop fails. A successful stop is dropped, because its instance
 // does not run any more. A stop cancelled by the context is dropped too: another process may stop the container.
@@ -127,11 +90,8 @@ func (s *Stopper) Ask(key string, order Order) bool {
 		s.drop(s.runs[key][i])
 	}
 	r := &run{key: key, order: order}
-	s.runs[key], s.queue = append(s.runs[key], r), append(s.queue, r)
-	select {
-	case s.begun <- struct{}{}:
-	default:
-	}
+	r.task = s.queue.Add(func(ctx context.Context) { s.stop(ctx, r) })
+	s.runs[key] = append(s.runs[key], r)
 	return true
 }
 
@@ -158,9 +118,7 @@ func (s *Stopper) Keep(key string, ids ...string) {
 		if slices.ContainsFunc(ids, func(id string) bool { return sameID(id, r.order.ID) }) {
 			continue
 		}
-		if r.gone = true; r.cancel != nil {
-			r.cancel()
-		}
+		r.task.Stop()
 		s.drop(r)
 	}
 }

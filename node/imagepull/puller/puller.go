@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/internal/background"
 	"github.com/workloadkit/workloadkit/node/pullsecret"
 )
 
@@ -51,22 +52,21 @@ type Puller struct {
 	runtime Runtime
 	keyring Keyring
 	options Options
-	begun   chan struct{} // signals that a pull waits in queue
+	queue   *background.Queue
 
 	pass sync.Mutex // held during Sync
 
 	mu      sync.Mutex
-	queue   []*run
 	runs    []*run
 	reports []imagepull.Report
 }
 
 // run is a pull.
 type run struct {
-	want   imagepull.Want
-	round  int64
-	limit  time.Duration
-	cancel context.CancelFunc // nil until the pull has begun
+	want  imagepull.Want
+	round int64
+	limit time.Duration
+	task  *background.Task
 
 	stopping, ended bool
 	id              string
@@ -78,47 +78,11 @@ func New(runtime Runtime, keyring Keyring, options Options) *Puller {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Puller{runtime: runtime, keyring: keyring, options: options, begun: make(chan struct{}, 1)}
+	return &Puller{runtime: runtime, keyring: keyring, options: options, queue: background.NewQueue()}
 }
 
 // Start runs pulls until the context ends, and returns after the last pull has ended. Call Start once.
-func (p *Puller) Start(ctx context.Context) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-p.begun:
-		}
-		for _, r := range p.take() {
-			if begun, cancel := context.WithCancel(ctx); p.begin(r, cancel) {
-				all.Go(func() {
-					defer cancel()
-					p.run(begun, r)
-				})
-			} else {
-				cancel()
-			}
-		}
-	}
-}
-
-func (p *Puller) take() []*run {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	taken := p.queue
-	p.queue = nil
-	return taken
-}
-
-// begin reports whether a pull is still wanted.
-func (p *Puller) begin(r *run, cancel context.CancelFunc) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r.cancel = cancel
-	return !r.stopping
-}
+func (p *Puller) Start(ctx context.Context) error { return p.queue.Start(ctx) }
 
 // run carries out a pull, and keeps the result unless the pull was stopped. A pull that ends with Start's context has
 // no result: the next agent begins again.
@@ -209,13 +173,8 @@ func (p *Puller) carryOut(wants []imagepull.Want, step imagepull.Step, ended []*
 		}
 		i := slices.IndexFunc(wants, func(w imagepull.Want) bool { return w.Image == a.Image })
 		r := &run{want: wants[i], round: a.Round, limit: a.Limit}
-		p.runs, p.queue = append(p.runs, r), append(p.queue, r)
-	}
-	if len(p.queue) > 0 {
-		select {
-		case p.begun <- struct{}{}:
-		default:
-		}
+		r.task = p.queue.Add(func(ctx context.Context) { p.run(ctx, r) })
+		p.runs = append(p.runs, r)
 	}
 }
 
@@ -226,10 +185,9 @@ func (p *Puller) stop(a imagepull.Action) {
 		if r.want.Image != a.Image || r.round != a.Round || r.stopping {
 			continue
 		}
-		if r.stopping = true; r.cancel == nil || r.ended {
+		r.stopping = true
+		if begun := r.task.Stop(); !begun || r.ended {
 			p.drop(r)
-			continue
 		}
-		r.cancel()
 	}
 }
