@@ -104,7 +104,7 @@ func layers() []layer {
 		{"node/imagepull/kubeletpull", pure, "node/imagepull reason"},
 		{"node/imagepull/puller", acting, "node/imagepull node/internal/background node/pullsecret reason"},
 		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
-		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
+		{"node/cri", free, "node/containerrestart node/imagepull node/pullsecret reason"}, // speaks gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 
 		{"testing/child", free, ""},

@@ -23,6 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart"
 	"github.com/workloadkit/workloadkit/node/containerrestart/stopper"
 	"github.com/workloadkit/workloadkit/node/cri"
+	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -38,8 +39,11 @@ type server struct {
 	info       string
 	block      chan struct{} // StopContainer of "slow" waits for it
 
+	directories []string
+
 	mu    sync.Mutex
 	calls []string
+	pulls []pulled
 }
 
 func (s *server) notef(format string, args ...any) {
@@ -145,7 +149,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%d, %v", code, err)
 	}
 	images, err := r.Images(t.Context())
-	if diff := cmp.Diff([]cri.Image{{ID: "sha256:1", Tags: []string{"a:1"}, Digests: []string{"a@sha256:2"}, Bytes: 7}}, images); diff != "" || err != nil {
+	if diff := cmp.Diff([]imagepull.Image{{ID: "sha256:1", Tags: []string{"a:1"}, Digests: []string{"a@sha256:2"}, Bytes: 7}}, images); diff != "" || err != nil {
 		t.Errorf("%v, images (-want +got):\n%s", err, diff)
 	}
 	for id, want := range map[string][2]bool{"a0": {false, false}, "gone": {false, false}, "refused": {true, true}, "busy": {true, false}} {

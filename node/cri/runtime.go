@@ -29,7 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why there is no runtime.
+// These are reasons why there is no runtime, or no answer about images.
 const (
 	// NoSocket means that the path of an endpoint has no socket.
 	NoSocket reason.Code = "NoSocket"
@@ -37,6 +37,8 @@ const (
 	NoRuntime reason.Code = "NoRuntime"
 	// InvalidEndpoint means that an endpoint is not an absolute path of a unix socket.
 	InvalidEndpoint reason.Code = "InvalidEndpoint"
+	// NoImageDirectory means that a runtime does not say where it stores images.
+	NoImageDirectory reason.Code = "NoImageDirectory"
 )
 
 // largest is the largest size of a response in bytes, the same as in the kubelet.
@@ -162,14 +164,19 @@ func (r *Runtime) dial() (*grpc.ClientConn, error) {
 
 // call calls the CRI runtime service.
 func call[T any](r *Runtime, do func(runtimev1.RuntimeServiceClient) (T, error)) (T, error) {
+	answer, err := connected(r, runtimev1.NewRuntimeServiceClient, do)
+	return answer, explain(err)
+}
+
+// connected calls a CRI service.
+func connected[C, T any](r *Runtime, client func(grpc.ClientConnInterface) C, do func(C) (T, error)) (T, error) {
 	l, err := r.acquire()
 	if err != nil {
 		var none T
 		return none, err
 	}
 	defer r.release(l)
-	answer, err := do(runtimev1.NewRuntimeServiceClient(l.conn))
-	return answer, explain(err)
+	return do(client(l.conn))
 }
 
 // explain marks errors that a retry does not repair as final.
@@ -218,31 +225,3 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit t
 
 // seconds rounds a duration up to seconds.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
-
-// Image is an image stored in the runtime.
-type Image struct {
-	// ID is the image's ID in the runtime.
-	ID string
-	// Tags and Digests are the image's names.
-	Tags, Digests []string
-	// Bytes is the image's size.
-	Bytes uint64
-}
-
-// Images lists the images stored in the runtime.
-func (r *Runtime) Images(ctx context.Context) ([]Image, error) {
-	l, err := r.acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer r.release(l)
-	answer, err := runtimev1.NewImageServiceClient(l.conn).ListImages(ctx, &runtimev1.ListImagesRequest{})
-	if err != nil {
-		return nil, explain(err)
-	}
-	images := make([]Image, 0, len(answer.GetImages()))
-	for _, i := range answer.GetImages() {
-		images = append(images, Image{ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests(), Bytes: i.GetSize()})
-	}
-	return images, nil
-}

@@ -17,8 +17,8 @@ import (
 
 // Runtime is the container runtime of a Node.
 type Runtime interface {
-	// Present lists all stored images.
-	Present(ctx context.Context) ([]imagepull.Image, error)
+	// Images lists all stored images.
+	Images(ctx context.Context) ([]imagepull.Image, error)
 	// Pull pulls an image, with a credential or, if nil, without, and returns the image's ID. The name is
 	// want.Image.Normal(). Pull returns when the context ends. An error marked by reason.Final is not retried.
 	Pull(ctx context.Context, want imagepull.Want, credential *pullsecret.Credential) (id string, err error)
@@ -141,7 +141,7 @@ func (p *Puller) observe(ctx context.Context) (seen imagepull.Observed, ended []
 		}
 	}
 	p.mu.Unlock()
-	images, err := p.runtime.Present(ctx)
+	images, err := p.runtime.Images(ctx)
 	if err != nil {
 		failure = fmt.Errorf("images of the container runtime: %w", err)
 	} else {

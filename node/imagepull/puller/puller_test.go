@@ -28,14 +28,14 @@ type scripted struct {
 	free  uint64
 
 	mu     sync.Mutex
-	images []imagepull.Image
+	stored []imagepull.Image
 	calls  []string
 }
 
-func (s *scripted) Present(context.Context) ([]imagepull.Image, error) {
+func (s *scripted) Images(context.Context) ([]imagepull.Image, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.images), s.list
+	return slices.Clone(s.stored), s.list
 }
 
 func (s *scripted) FreeBytes(context.Context) (uint64, error) {
@@ -59,7 +59,7 @@ func (s *scripted) Pull(ctx context.Context, want imagepull.Want, credential *pu
 	if want.Image.Digest() != "" {
 		i = imagepull.Image{ID: "id", Digests: []string{name}}
 	}
-	s.images = append(s.images, i)
+	s.stored = append(s.stored, i)
 	return "id", nil
 }
 
@@ -432,7 +432,7 @@ func TestCollected(t *testing.T) {
 		present := func() string { return string(imagepull.Condition("ImagesPresent", 0, wants, a.Report()).Status) }
 		a.follow(wants, time.Second)
 		was := present()
-		runtime.images = nil
+		runtime.stored = nil
 		a.follow(wants, time.Second)
 		gone := present()
 		a.follow(wants, 2*time.Minute)
