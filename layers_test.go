@@ -110,6 +110,7 @@ func layers() []layer {
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
 		{"testing/faultapi", free, "nodefit podstate testing/internal/imagename"},
+		{"testing/fakeregistry", free, "testing/internal/sleep"},
 		{"testing/fakecri", free, "testing/internal/imagename testing/internal/sleep"},
 		{"testing/fakecri/containerconfig", free, "testing/fakecri"},
 		{"testing/fakecri/program", free, "testing/fakecri testing/internal/sleep"},
@@ -121,7 +122,7 @@ func layers() []layer {
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
-		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
+		{"testing/...", free, "testing/child testing/controlplane/... testing/fakeregistry testing/internal/..."},
 
 		// Admission reads counts like the controllers, and explains refusals in the same words.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals podstate pvc reason rollout/partition sidecarcontrol/sizing"},

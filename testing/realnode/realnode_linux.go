@@ -23,6 +23,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/testing/child"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/fakeregistry"
 	"github.com/workloadkit/workloadkit/testing/internal/filelock"
 	"github.com/workloadkit/workloadkit/testing/internal/gobuild"
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
@@ -52,7 +53,8 @@ type Options struct {
 type Node struct {
 	name     string
 	layout   layout
-	registry *registry
+	registry *fakeregistry.Registry
+	program  []byte // the only file of all images
 	unlock   func()
 	process  *child.Process
 	stopOnce sync.Once
@@ -100,10 +102,13 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 		return err
 	}
 	var err error
-	if n.registry, err = newRegistry(ctx, n.layout.binary("app")); err != nil {
+	if n.program, err = os.ReadFile(n.layout.binary("app")); err != nil {
+		return fmt.Errorf("read the program of the images: %w", err)
+	}
+	if n.registry, err = fakeregistry.New(ctx); err != nil {
 		return err
 	}
-	if err := n.registry.push("pause", "1", "pause"); err != nil {
+	if _, err := n.registry.Push("pause", "1", n.App("1", "pause")); err != nil {
 		return err
 	}
 	if err := createCgroups(); err != nil {
@@ -116,7 +121,7 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	if err := n.layout.write(n.name, cp.Kubeconfig(), n.registry.host, port); err != nil {
+	if err := n.layout.write(n.name, cp.Kubeconfig(), n.registry.Host(), port); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(cp.Config())
@@ -189,27 +194,45 @@ func (n *Node) KillRuntime(ctx context.Context) error {
 	}
 }
 
+// Registry returns the registry from which the Node pulls, for images and credentials of a test.
+func (n *Node) Registry() *fakeregistry.Registry { return n.registry }
+
+// App returns an image that starts the test program with the arguments and the environment variable VERSION. The test
+// program is the only file.
+func (n *Node) App(version string, args ...string) fakeregistry.Image {
+	return fakeregistry.Image{
+		Files:      []fakeregistry.File{{Name: "tmp/", Mode: 0o777}, {Name: "app", Mode: 0o755, Content: n.program}},
+		Entrypoint: append([]string{"/app"}, args...), Env: []string{"VERSION=" + version},
+	}
+}
+
 // Image returns the name of an image of the test program that reports the given version. If the image does not exist,
 // Image makes the image.
 func (n *Node) Image(version string) (string, error) {
-	return n.imageName(version), n.registry.push(repository, version)
+	_, err := n.digest(version)
+	return n.imageName(version), err
+}
+
+// digest returns the digest of the image of a version, and makes the image if it does not exist.
+func (n *Node) digest(version string) (string, error) {
+	if digest, err := n.registry.Digest(repository, version); err == nil {
+		return digest, nil
+	}
+	return n.registry.Push(repository, version, n.App(version))
 }
 
 // Digest returns the name, by digest only, of the image of a version. If the image does not exist, it is created.
 func (n *Node) Digest(version string) (string, error) {
-	if err := n.registry.push(repository, version); err != nil {
-		return "", err
-	}
-	digest, err := n.registry.digest(repository, version)
-	return n.registry.host + "/" + repository + "@" + digest, err
+	digest, err := n.digest(version)
+	return n.registry.Host() + "/" + repository + "@" + digest, err
 }
 
 // Retag adds another tag to the image of a version, with the same digest, and returns the new name.
 func (n *Node) Retag(version, tag string) (string, error) {
-	return n.imageName(tag), n.registry.tag(repository, version, tag)
+	return n.imageName(tag), n.registry.Tag(repository, version, tag)
 }
 
-func (n *Node) imageName(tag string) string { return n.registry.host + "/" + repository + ":" + tag }
+func (n *Node) imageName(tag string) string { return n.registry.Host() + "/" + repository + ":" + tag }
 
 // Cgroup reads a file of a container's cgroup, for example controller cpu, file cpu.cfs_quota_us. id is the container's
 // ID, with or without the name of the runtime as prefix.
@@ -238,7 +261,7 @@ func (n *Node) Stop(ctx context.Context) error {
 			n.process.Stop(syscall.SIGKILL, stopGrace) // when process 1 dies, the kernel kills its whole PID namespace
 		}
 		if n.registry != nil {
-			n.registry.close()
+			n.registry.Close()
 		}
 		ctx, cancel := context.WithTimeout(ctx, stopGrace)
 		defer cancel()
