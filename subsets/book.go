@@ -185,9 +185,33 @@ func (p Policy) offers(place *Place, line *Line, why *reason.List) bool {
 	return false
 }
 
+// Follows reports whether the Book contains all entries and numbers of an earlier Book. If not, the Pods may have been
+// counted in between: see Release.
+func (b Book) Follows(earlier Book) bool {
+	for i := range earlier {
+		before, line := &earlier[i], b.Line(earlier[i].Name)
+		if line.Replicas != before.Replicas || !contains(line.Creating, before.Creating) || !contains(line.Deleting, before.Deleting) {
+			return false
+		}
+	}
+	return true
+}
+
+func contains(all, some map[string]metav1.Time) bool {
+	for key := range some {
+		if !has(all, key) {
+			return false
+		}
+	}
+	return true
+}
+
 // Release frees the place of a Pod that is about to be deleted, and returns the book; store the book if changed is
 // true. Call Release only for active Pods. Release changes nothing for subsets without a limit, for unknown subsets,
 // and for Pods that were released already.
+//
+// A slow caller can come after the deletion, and after a count that has freed the place already. So read the book first,
+// then ask the API server whether the Pod is still there, and call Release only with a book that Follows the first book.
 func (p Policy) Release(book Book, places []Place, m Member, now time.Time) (after Book, changed bool) {
 	places = distinct(places)
 	place := find(places, m.Subset)

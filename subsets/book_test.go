@@ -312,6 +312,33 @@ func TestBooksOfRevisions(t *testing.T) {
 	})
 }
 
+func TestFollows(t *testing.T) {
+	now := ago(0)
+	earlier := subsets.Book{{Name: "a", Replicas: 3, Creating: times{"p": now}, Deleting: times{"q": now}}, {Name: "b", Replicas: 1}}
+	for _, tc := range []struct {
+		name string
+		book subsets.Book
+		want bool
+	}{
+		{"the same book", earlier.DeepCopy(), true},
+		{
+			"a place was taken, and another was given back",
+			subsets.Book{{Name: "a", Replicas: 3, Creating: times{"p": now, "r": now}, Deleting: times{"q": now, "s": now}}, {Name: "b", Replicas: 1}}, true,
+		},
+		{"another subset", append(earlier.DeepCopy(), subsets.Line{Name: "c", Replicas: 9}), true},
+		{"a Pod less", subsets.Book{{Name: "a", Replicas: 2, Creating: times{"p": now}, Deleting: times{"q": now}}, {Name: "b", Replicas: 1}}, false},
+		{"a Pod less, and a new Pod", subsets.Book{{Name: "a", Replicas: 3, Deleting: times{"q": now}}, {Name: "b", Replicas: 1}}, false},
+		{"a deleted Pod is gone", subsets.Book{{Name: "a", Replicas: 3, Creating: times{"p": now}}, {Name: "b", Replicas: 1}}, false},
+		{"a subset is gone", subsets.Book{{Name: "a", Replicas: 3, Creating: times{"p": now}, Deleting: times{"q": now}}}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.book.Follows(earlier); got != tc.want {
+				t.Errorf("%t", got)
+			}
+		})
+	}
+}
+
 func TestRelease(t *testing.T) {
 	now := ago(0)
 	at := places{limited("a", 3), unlimited("b")}

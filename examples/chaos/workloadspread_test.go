@@ -45,6 +45,8 @@ func workloadSpreadMutants() []mutant {
 		{"an older WorkloadSpread's Pods are taken", folder + "controller.go", "pods, seen.overlap = r.withoutOlder(v.Owner, s, pods)", "_, seen.overlap = r.withoutOlder(v.Owner, s, pods)", found},
 		{"places kept for Pods that come have room for others", folder + "decide_count.go", "if len(of.others) > 0 {", "if len(of.others) > 1000 {", found},
 		{"a taken place wakes nobody", folder + "watch.go", "if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {", "if ok && same && !equality.Semantic.DeepEqual(before.Status, before.Status) {", found},
+		{"the place of a gone Pod is freed", folder + "webhook.go", "now.UID == pod.UID && now.DeletionTimestamp == nil, nil", "pod.UID == pod.UID, nil", schedules{tests: "./kinds/workloadspread", only: "TestLateRelease"}},
+		{"a count is no obstacle to a late release", "subsets/book.go", "if line.Replicas != before.Replicas ||", "if line.Replicas < 0 ||", schedules{tests: "./kinds/workloadspread", only: "TestLateRelease"}},
 		{"a count forgets the places taken meanwhile", folder + "controller.go", "now.Status = before\n", "now.Status = v.Owner.Status\n", found},
 	}
 }

@@ -240,6 +240,17 @@ func (s *settings) release(spread string, books ledger, places []subsets.Place, 
 	return with(books, version, listOf(book, places, list)), true
 }
 
+// follows reports whether a ledger has all entries and numbers of an earlier ledger, so that no count was stored in
+// between.
+func follows(books, earlier ledger) bool {
+	for version := range earlier {
+		if !bookOf(books[version]).Follows(bookOf(earlier[version])) {
+			return false
+		}
+	}
+	return true
+}
+
 // errNoInteger means that a path for the number of Pods does not lead to an integer.
 var errNoInteger = errors.New("must lead to an integer")
 

@@ -41,11 +41,15 @@ type office struct {
 	clock   *clocktesting.FakePassiveClock
 	slow    time.Duration // how long the next call takes
 	fails   bool
+	before  func(faultapi.Call) // called before each call; nil if there is nothing to do
 	webhook *webhook
 }
 
 // Pass is the fate of the webhook's calls.
-func (o *office) Pass(context.Context, faultapi.Call) faultapi.Fate {
+func (o *office) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
+	if o.before != nil {
+		o.before(call)
+	}
 	if o.fails {
 		return faultapi.Fate{Before: apierrors.NewInternalError(errors.New("etcd is away"))}
 	}

@@ -218,7 +218,7 @@ func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 		defer cancel()
 		review, err := guard.ReviewOf(ctx, live, request)
 		if err == nil && givesBack(&review) {
-			err = w.giveBack(ctx, review.Pod)
+			err = w.giveBack(ctx, live, review.Pod)
 		}
 		if err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "The place of a deleted Pod is not given back before the next count", "namespace", request.Namespace, "pod", request.Name)
@@ -227,8 +227,10 @@ func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	})
 }
 
-// giveBack frees the place of a Pod that is about to be deleted.
-func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
+// giveBack frees the place of a Pod that is about to be deleted. This process may be so slow that the Pod is deleted
+// meanwhile for another request, and that a count has freed the place. So the Pod must be there after the known ledger
+// was read, and the place is freed only if no count has changed the ledger since.
+func (w *webhook) giveBack(ctx context.Context, live client.Reader, pod *corev1.Pod) error {
 	if !podstate.IsActive(pod) || pod.Annotations[apps.AnnotationMatchedWorkloadSpread] == "" {
 		return nil
 	}
@@ -239,15 +241,41 @@ func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	if s, _ := w.settingsOf(spread); api.IsNumbered(s.kind) {
 		return nil
 	}
-	version, now := versionOf(pod, w.versioned), w.clock.Now()
-	_, err = changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, struct{}, bool) {
-		after, changed := s.release(spread.Name, books, places, pod, version, now)
-		return after, struct{}{}, changed
-	})
+	known, counted := spread.Status.VersionedSubsetStatuses, true
+	for err == nil && counted {
+		var there bool
+		if there, err = isThere(ctx, live, pod); err != nil || !there {
+			return err
+		}
+		known, counted, err = w.release(ctx, spread, pod, known)
+	}
 	if errors.Is(err, sharedstatus.ErrGone) {
 		return nil
 	}
 	return err
+}
+
+// isThere asks the API server whether a Pod exists and is not being deleted.
+func isThere(ctx context.Context, live client.Reader, pod *corev1.Pod) (bool, error) {
+	var now corev1.Pod
+	if err := live.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return now.UID == pod.UID && now.DeletionTimestamp == nil, nil
+}
+
+// release frees the place of a Pod in a ledger that follows the known ledger. Otherwise release returns the present
+// ledger, and counted is true.
+func (w *webhook) release(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod, known ledger) (present ledger, counted bool, err error) {
+	version, now := versionOf(pod, w.versioned), w.clock.Now()
+	_, err = changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, struct{}, bool) {
+		if present, counted = books, !follows(books, known); counted {
+			return books, struct{}{}, false
+		}
+		after, changed := s.release(spread.Name, books, places, pod, version, now)
+		return after, struct{}{}, changed
+	})
+	return present, counted, err
 }
 
 // changeBooks changes the ledger of a WorkloadSpread, or of a later WorkloadSpread of the same name, and returns the

@@ -1,12 +1,18 @@
 package workloadspread
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/disruption/guard"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
 // TestGivesBack: a PodDisruptionBudget may refuse an eviction on and on.
@@ -25,6 +31,56 @@ func TestGivesBack(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if got := givesBack(&c.review); got != c.want {
 				t.Errorf("%t", got)
+			}
+		})
+	}
+}
+
+// TestLateRelease: a process frees the place of a deleted Pod so late that the Pod was deleted for another request, and
+// that a count has freed the place already. The place must not be freed twice.
+func TestLateRelease(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// verb is the call of the process before which the Pod is deleted and counted; empty means never.
+		verb, resource string
+		replaced       bool // a Pod of the same name comes at once
+		counted        int32
+		deleting       []string
+	}{
+		{name: "WS-27 the Pod is there", counted: 3, deleting: []string{"web-0"}},
+		{name: "WS-27 deleted before the process asks for the Pod", verb: "get", resource: "pods", counted: 2},
+		{name: "WS-27 deleted before the process writes", verb: "patch", resource: "workloadspreads", counted: 2},
+		{name: "WS-27 deleted and replaced", verb: "patch", resource: "workloadspreads", replaced: true, counted: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHurry(t, 4)
+			pod := controlled(&corev1.Pod{ObjectMeta: inShop("web-0")}, h.owner, "Deployment").(*corev1.Pod)
+			pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+			pod.Annotations = map[string]string{apps.AnnotationMatchedWorkloadSpread: mark{Name: "web", Subset: "a"}.text()}
+			h.create(true, pod)
+			count := func(replicas int32) {
+				h.version()
+				h.spread.Status.VersionedSubsetStatuses = ledger{apps.SubsetVersionIgnored: {{Name: "a", Replicas: replicas, MissingReplicas: 4 - replicas}, {Name: "b", MissingReplicas: -1}}}
+				h.must(h.user.Status().Update(t.Context(), h.spread))
+			}
+			count(3)
+			h.deliver()
+			h.office.before = func(call faultapi.Call) {
+				if call.Verb != c.verb || call.Resource.Resource != c.resource {
+					return
+				}
+				h.office.before = nil
+				h.must(h.user.Delete(t.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0)))
+				if c.replaced {
+					h.must(h.user.Create(t.Context(), &corev1.Pod{ObjectMeta: inShop("web-0"), Spec: pod.Spec}))
+				}
+				count(2)
+			}
+			h.must(h.webhook.giveBack(t.Context(), h.live, pod.DeepCopy()))
+			h.version()
+			got := h.spread.Status.VersionedSubsetStatuses[apps.SubsetVersionIgnored][0]
+			if diff := cmp.Diff(c.deleting, slices.Collect(maps.Keys(got.DeletingPods))); diff != "" || got.Replicas != c.counted {
+				t.Errorf("%+v, want %d Pods, and deletions %q", got, c.counted, c.deleting)
 			}
 		})
 	}
