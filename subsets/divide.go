@@ -33,12 +33,15 @@ type State struct {
 	// workload with Pods is OnTrial, and an Open subset would take Pods from the other subsets before the new Pods run.
 	Standing Standing
 	// If Hold is set, a closed subset keeps Replicas Pods even if fewer have settled: a workload that deletes settled
-	// Pods when its number is lowered must not lose one settled Pod after the other. If Config.Reserve is set, the
-	// subset keeps the Pods in any case.
+	// Pods when its number is lowered must not lose one settled Pod after the other. If Config.Stay is set, only settled
+	// Pods of other subsets come first. If Config.Reserve is set, the subset keeps the Pods in any case.
 	Hold bool
 	// Capacity is the number of Pods, including the present Pods, that fit into the subset; nil if unknown.
 	Capacity *int
 }
+
+// isHeld reports whether the subset keeps Pods that have not settled.
+func (s *State) isHeld() bool { return s.Hold && s.Standing == Closed }
 
 // Division says how many Pods each subset gets.
 type Division struct {
@@ -89,10 +92,10 @@ func (s *span) give(want, demand int) int {
 // new workload. The same input always gives the same division, and dividing again after the division was carried out
 // changes nothing.
 //
-// Minimums come first, in the order of the subsets while replicas last. If Config.Stay is set, settled Pods come next;
-// then Config.Fill decides. A closed subset keeps its settled Pods and its minimum: if fewer Pods than the minimum have
-// settled there, a settled Pod of another subset may become surplus. No maximum is ever exceeded. If there are no
-// subsets, all replicas are Left.
+// Minimums come first, in the order of the subsets while replicas last. If Config.Stay is set, settled Pods come next,
+// then the Pods of closed subsets with Hold; then Config.Fill decides. A closed subset keeps its settled Pods and its
+// minimum: if fewer Pods than the minimum have settled there, a settled Pod of another subset may become surplus. No
+// maximum is ever exceeded. If there are no subsets, all replicas are Left.
 //
 // The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. If Divide
 // returns an error, the caller should change nothing.
@@ -235,7 +238,7 @@ func (r *Rules) span(lo, hi int, now State) span {
 		s.total, s.counted = max(lo, min(max(now.Replicas, now.Settled), s.open)), min(now.Settled, s.open)
 	case now.Standing == Closed:
 		keeps := now.Settled
-		if now.Hold {
+		if now.isHeld() {
 			keeps = max(keeps, now.Replicas)
 		}
 		s.total = max(lo, min(keeps, s.open))
@@ -252,6 +255,11 @@ func (r *Rules) inOrder(spans []span, states []State, demand int) int {
 		for i := range spans {
 			s := &spans[i]
 			demand = s.give(min(stateOf(states, i).Settled, s.total)-s.n, demand)
+		}
+		for i := range spans {
+			if s, now := &spans[i], stateOf(states, i); now.isHeld() {
+				demand = s.give(min(now.Replicas, s.total)-s.n, demand)
+			}
 		}
 	}
 	for i := range spans {

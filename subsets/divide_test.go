@@ -433,29 +433,41 @@ func TestStayByWeight(t *testing.T) {
 	}
 }
 
-// TestReserved: the Pods expected to pend are told, and the others make the replicas.
+// TestHold: a closed subset that is held keeps its Pods, settled or not, after the settled Pods of all subsets.
 func TestHold(t *testing.T) {
-	r, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Stay: true}, []subsets.Subset{bounded("a", "", "9"), bounded("b", "", "")})
-	if err != nil {
-		t.Fatal(err)
+	rules := func(fill subsets.Fill) *subsets.Rules {
+		a, b := bounded("a", "", "9"), bounded("b", "", "")
+		if fill == subsets.ByWeight {
+			a.Weight, b.Weight = 1, 1
+		}
+		r, err := subsets.New(subsets.Config{Fill: fill, Stay: true}, []subsets.Subset{a, b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
 	}
 	closed := func(replicas, settled int, hold bool) subsets.State {
 		return subsets.State{Replicas: replicas, Settled: settled, Standing: subsets.Closed, Hold: hold}
 	}
 	for _, c := range []struct {
 		name     string
+		fill     subsets.Fill
 		replicas int
 		a, b     subsets.State
 		want     []int
 	}{
-		{"not held", 10, closed(8, 6, false), subsets.State{Replicas: 2}, []int{6, 4}},
-		{"held", 10, closed(8, 6, true), subsets.State{Replicas: 2}, []int{8, 2}},
-		{"settled Pods elsewhere come first", 8, closed(8, 6, true), subsets.State{Replicas: 2, Settled: 2}, []int{6, 2}},
-		{"up to the maximum", 10, closed(10, 6, true), subsets.State{}, []int{9, 1}},
-		{"open", 10, subsets.State{Replicas: 2, Hold: true}, subsets.State{}, []int{9, 1}},
+		{"not held", subsets.InOrder, 10, closed(8, 6, false), subsets.State{Replicas: 2}, []int{6, 4}},
+		{"held", subsets.InOrder, 10, closed(8, 6, true), subsets.State{Replicas: 2}, []int{8, 2}},
+		{"settled Pods elsewhere come first", subsets.InOrder, 8, closed(8, 6, true), subsets.State{Replicas: 2, Settled: 2}, []int{6, 2}},
+		{"up to the maximum", subsets.InOrder, 10, closed(10, 6, true), subsets.State{}, []int{9, 1}},
+		{"open", subsets.InOrder, 10, subsets.State{Replicas: 2, Hold: true}, subsets.State{}, []int{9, 1}},
+		{"before new Pods of an earlier subset", subsets.InOrder, 6, subsets.State{Replicas: 1}, closed(5, 4, true), []int{1, 5}},
+		{"before new Pods by weight", subsets.ByWeight, 6, subsets.State{Replicas: 1}, closed(5, 4, true), []int{1, 5}},
+		{"settled Pods elsewhere come first by weight", subsets.ByWeight, 8, closed(8, 6, true), subsets.State{Replicas: 2, Settled: 2}, []int{6, 2}},
+		{"not held by weight", subsets.ByWeight, 6, subsets.State{Replicas: 1}, closed(5, 4, false), []int{2, 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := r.Divide(c.replicas, []subsets.State{c.a, c.b})
+			d, err := rules(c.fill).Divide(c.replicas, []subsets.State{c.a, c.b})
 			if err != nil {
 				t.Fatal(err)
 			}

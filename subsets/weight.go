@@ -20,6 +20,12 @@ func (r *Rules) byWeight(spans []span, states []State, demand int) int {
 	if r.config.Stay { // first keep the settled Pods, as long as replicas remain
 		demand = f.fill(demand)
 		for i := range spans {
+			if f.caps[i] = f.has[i]; states != nil && states[i].isHeld() {
+				f.caps[i] = max(f.has[i], min(states[i].Replicas, spans[i].counted))
+			}
+		}
+		demand = f.fill(demand)
+		for i := range spans {
 			f.caps[i] = spans[i].counted
 		}
 	}

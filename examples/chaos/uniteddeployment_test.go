@@ -20,6 +20,7 @@ func unitedDeploymentMutants() []mutant {
 		{"Pods prove nothing", pass, "p.mark.Standing = subsets.Proving(p.mark.Standing, len(p.reserved))", "p.mark.Standing = subsets.Closed", found},
 		{"a subset on trial is open at once", pass, "if d.Replicas[i] > states[i].Replicas {", "if d.Replicas[i] > 99+states[i].Replicas {", only("TestTrialCourse")},
 		{"Pods of an old revision prove something", pass, "reserved, wait = true, 0 // an old", "wait = 0 // an old", only("TestReservedPods")},
+		{"new Pods come before held Pods", "subsets/divide.go", "now.isHeld() {\n\t\t\t\tdemand", "now.isHeld() && i < 0 {\n\t\t\t\tdemand", schedules{tests: "../subsets", only: "TestHold"}},
 		{"surge Pods hold places", pass, "s.Settled = min(o.settled(p)-len(p.reserved), s.Replicas)", "s.Settled = o.settled(p) - len(p.reserved)", only("TestSurgeHoldsNoPlace")},
 		{"shares that do not add up change something", pass, "if t.err != nil {\n\t\tt.surplus", "if t.err != nil && t.wake < 0 {\n\t\tt.surplus", only("TestUndividable")},
 		{"ready Pods hold an update up", pass, "!= o.revision && !podstate.IsReady(pod) {", "!= o.revision {", only("TestUnstick")},

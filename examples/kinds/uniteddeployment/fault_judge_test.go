@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -170,7 +171,7 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 		}
 		return ""
 	}
-	if was := statusOf(m.owner, name); changed && w.mode == adapts && was != nil && isClosed(was) && **numbersOf(after).replicas < min(was.Replicas, **numbersOf(write.Before).replicas) {
+	if was := statusOf(m.owner, name); changed && w.mode == adapts && was != nil && isClosed(was) && !mayOpen(m.owner, was) && **numbersOf(after).replicas < min(was.Replicas, **numbersOf(write.Before).replicas) {
 		return fmt.Sprintf("a closed subset is lowered below the stored number of %d", was.Replicas)
 	}
 	if write.Before.GetLabels()["theirs"] != after.GetLabels()["theirs"] {
@@ -181,6 +182,12 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 		return "the template changes without a revision"
 	}
 	return ""
+}
+
+// mayOpen reports whether a closed subset may be open again: a fresh edit may then lower the subset at once.
+func mayOpen(ud *v1beta1.UnitedDeployment, s *v1beta1.UnitedDeploymentSubsetStatus) bool {
+	closed := time.Duration(*ud.Spec.Topology.ScheduleStrategy.Adaptive.UnschedulableDuration) * time.Second
+	return time.Since(s.Conditions.Find(apps.ConditionSubsetSchedulable).LastTransitionTime.Time) >= closed
 }
 
 func sameAnnotation(a, b client.Object) bool {
