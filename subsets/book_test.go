@@ -323,7 +323,8 @@ func TestFollows(t *testing.T) {
 		{"the same book", earlier.DeepCopy(), true},
 		{
 			"a place was taken, and another was given back",
-			subsets.Book{{Name: "a", Replicas: 3, Creating: times{"p": now, "r": now}, Deleting: times{"q": now, "s": now}}, {Name: "b", Replicas: 1}}, true,
+			subsets.Book{{Name: "a", Replicas: 3, Creating: times{"p": now, "r": now}, Deleting: times{"q": now, "s": now}}, {Name: "b", Replicas: 1}},
+			true,
 		},
 		{"another subset", append(earlier.DeepCopy(), subsets.Line{Name: "c", Replicas: 9}), true},
 		{"a Pod less", subsets.Book{{Name: "a", Replicas: 2, Creating: times{"p": now}, Deleting: times{"q": now}}, {Name: "b", Replicas: 1}}, false},
