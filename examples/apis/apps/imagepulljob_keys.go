@@ -24,8 +24,6 @@ const (
 	PullModeKubelet = "Kubelet"
 	// ConditionImagesPresent on a NodeImage is True if all wanted images are present on the Node.
 	ConditionImagesPresent = "ImagesPresent"
-	// ConditionPullWaiting on an ImagePullJob is True while Nodes wait.
-	ConditionPullWaiting = "Waiting"
 	// EventPullImageFailed is a Warning: a Node could not pull an image.
 	EventPullImageFailed = "PullImageFailed"
 )

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -111,11 +112,17 @@ func preDownload(key, name string, c codec) move {
 	return shown(annotation(key), fields+name, c).while(rolls, alpha, beta)
 }
 
-// hasImages reports whether a template of ImageListPullJobs has the fields that the schema requires.
+// hasImages reports whether a template of ImageListPullJobs has the fields that the schema requires, and no values of
+// other types.
 func hasImages(_ object, template any) bool {
 	in, _ := template.(object)
 	spec, has := in["spec"].(object)
-	return !has || spec["images"] != nil && spec["completionPolicy"] != nil
+	if !has {
+		return true
+	}
+	var read v1beta1.ImageListPullJobSpec
+	err := utiljson.Unmarshal(encoded(spec), &read)
+	return err == nil && len(read.Undecodable) == 0 && spec["images"] != nil && spec["completionPolicy"] != nil
 }
 
 // secretModes returns the move of the modes of pull secrets in a NodeImage, which v1alpha1 does not have.

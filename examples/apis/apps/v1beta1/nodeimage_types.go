@@ -121,6 +121,10 @@ type ImageTagPullPolicy struct {
 	// ActiveDeadlineSeconds is how long all attempts together may take. By default there is no deadline.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// If Keep is true, the image is pulled again whenever the image disappears from the Node. OpenKruise has no such
+	// field.
+	// +optional
+	Keep bool `json:"keep,omitempty"`
 }
 
 // ImagePullPhase is the progress of a pull.
