@@ -88,17 +88,3 @@ func without(refs []v1beta1.ReferenceObject, tags []string) (out []v1beta1.Refer
 	}
 	return out
 }
-
-// DropSecrets removes the references to Secrets that do not exist, and reports whether anything has changed.
-func DropSecrets(spec *v1beta1.NodeImageSpec, exists func(types.NamespacedName) bool) (changed bool) {
-	for key, in := range spec.Images {
-		left := slices.DeleteFunc(slices.Clone(in.PullSecrets), func(ref v1beta1.ReferenceObject) bool {
-			return !exists(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-		})
-		if len(left) < len(in.PullSecrets) {
-			in.PullSecrets, changed = left, true
-			spec.Images[key] = in
-		}
-	}
-	return changed
-}
