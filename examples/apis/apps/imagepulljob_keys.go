@@ -17,13 +17,13 @@ const (
 	AnnotationSecretMode = "imagepulljobs.kruise.io/mode"
 	// LabelFakeNodeImage, with any value, keeps a NodeImage without a Node, for tests.
 	LabelFakeNodeImage = "apps.kruise.io/fake-nodeimage"
-	// AnnotationPullMode on an ImagePullJob, with the value PullModeKubelet, makes kubelets pull the image for Pods with
-	// image volumes: no agent and no copies of Secrets are needed. The value is written by users and is immutable.
-	AnnotationPullMode = "workloadkit.io/pull-mode"
-	// PullModeKubelet is the only value of AnnotationPullMode.
-	PullModeKubelet = "Kubelet"
+	// AnnotationPullOrder on an ImagePullJob lists names of Nodes that begin first, in order: "n3,n1". The value is
+	// written by users, and by controllers that know on which Nodes Pods are updated next.
+	AnnotationPullOrder = "workloadkit.io/pull-order"
 	// ConditionImagesPresent on a NodeImage is True if all wanted images are present on the Node.
 	ConditionImagesPresent = "ImagesPresent"
 	// EventPullImageFailed is a Warning: a Node could not pull an image.
 	EventPullImageFailed = "PullImageFailed"
+	// EventPullSecretUnused is a Warning: a pull secret does not exist, or has no credentials for the image.
+	EventPullSecretUnused = "PullSecretUnused"
 )

@@ -2,8 +2,6 @@
 package nodeimage
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,10 +16,9 @@ const (
 	DefaultBackoffLimit   int32 = 3
 )
 
-// Default sets the fields left out by the user, and sorts the tags of each image. Tags without a time get the time now.
-// Default is idempotent.
+// Default sets the fields left out by the user. Tags without a time get the time now. Default is idempotent.
 func Default(obj *v1beta1.NodeImage, now time.Time) {
-	for name, image := range obj.Spec.Images {
+	for _, image := range obj.Spec.Images {
 		for i := range image.Tags {
 			tag := &image.Tags[i]
 			defaults.IfNil(&tag.CreatedAt, metav1.Time{Time: now})
@@ -29,7 +26,5 @@ func Default(obj *v1beta1.NodeImage, now time.Time) {
 			defaults.IfNil(&tag.PullPolicy.TimeoutSeconds, DefaultTimeoutSeconds)
 			defaults.IfNil(&tag.PullPolicy.BackoffLimit, DefaultBackoffLimit)
 		}
-		slices.SortStableFunc(image.Tags, func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) })
-		obj.Spec.Images[name] = image
 	}
 }

@@ -19,8 +19,8 @@ func TestDefault(t *testing.T) {
 		{Tag: "2"}, {Tag: "1", CreatedAt: &earlier, PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(5))}},
 	}}}
 	want := v1beta1.ImageSpec{Tags: []v1beta1.ImageTagSpec{
-		{Tag: "1", CreatedAt: &earlier, PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(5)), BackoffLimit: new(int32(3))}},
 		{Tag: "2", CreatedAt: &metav1.Time{Time: now}, PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(600)), BackoffLimit: new(int32(3))}},
+		{Tag: "1", CreatedAt: &earlier, PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(5)), BackoffLimit: new(int32(3))}},
 	}}
 	for range 2 {
 		nodeimage.Default(obj, now)

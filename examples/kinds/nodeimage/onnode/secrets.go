@@ -88,3 +88,11 @@ func without(refs []v1beta1.ReferenceObject, tags []string) (out []v1beta1.Refer
 	}
 	return out
 }
+
+// Lacks reports whether a spec lacks some of the references for an image.
+func Lacks(spec *v1beta1.NodeImageSpec, image imagepull.Reference, wanted []v1beta1.ReferenceObject) bool {
+	have := Secrets(spec, image)
+	return slices.ContainsFunc(wanted, func(ref v1beta1.ReferenceObject) bool {
+		return !slices.Contains(have, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -203,4 +204,37 @@ func limitsOf(policy imagepull.Policy, claims []imagepull.Claim) *v1beta1.ImageT
 
 func seconds32(d time.Duration) *int32 {
 	return new(int32(min(max(d/time.Second, 0), 1<<31-1)))
+}
+
+// Look returns the want for an image, if there is one, and the checked report about the image.
+func Look(obj *v1beta1.NodeImage, image imagepull.Reference, now time.Time) (wants []imagepull.Want, reports []imagepull.Report) {
+	for _, p := range places(&obj.Spec) {
+		if p.image != image {
+			continue
+		}
+		wants = []imagepull.Want{wantOf(p)}
+		tags := obj.Status.ImageStatuses[p.key].Tags
+		for i := range tags {
+			if tags[i].Tag == p.tag.Tag {
+				reports, _ = imagepull.Merge(wants, nil, []imagepull.Report{reportOf(image, &tags[i])}, now)
+				break
+			}
+		}
+		break
+	}
+	return wants, reports
+}
+
+// SetSandbox sets the metadata for the container runtime, unless sandbox is nil, and reports whether anything has
+// changed. All tags of a repository share the metadata.
+func SetSandbox(spec *v1beta1.NodeImageSpec, image imagepull.Reference, sandbox *v1beta1.SandboxConfig) (changed bool) {
+	for _, p := range places(spec) {
+		in := spec.Images[p.key]
+		if p.image != image || sandbox == nil || equality.Semantic.DeepEqual(in.SandboxConfig, sandbox) {
+			continue
+		}
+		in.SandboxConfig, changed = sandbox.DeepCopy(), true
+		spec.Images[p.key] = in
+	}
+	return changed
 }
