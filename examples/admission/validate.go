@@ -22,6 +22,7 @@ func (k *Rules[Hub, Old]) Validate(ctx context.Context, req admission.Request) a
 	if err := k.about(req); err != nil {
 		return Refuse(ctx, err)
 	}
+	ctx = admission.NewContextWithRequest(ctx, req)
 	var err error
 	var warnings []string
 	switch {

@@ -15,6 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/kinds/daemonset"
 	"github.com/workloadkit/workloadkit/examples/kinds/ephemeraljob"
+	"github.com/workloadkit/workloadkit/examples/kinds/imagelistpulljob"
+	"github.com/workloadkit/workloadkit/examples/kinds/imagepulljob"
+	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage"
 	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/kinds/resourcedistribution"
@@ -42,6 +45,9 @@ func All() []kind.Row {
 		podunavailablebudget.Row(),
 		uniteddeployment.Row(),
 		ephemeraljob.Row(),
+		nodeimage.Row(),
+		imagepulljob.Row(),
+		imagelistpulljob.Row(),
 	}
 }
 

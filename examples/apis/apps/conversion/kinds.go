@@ -1,10 +1,12 @@
 package conversion
 
 import (
+	"maps"
 	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -57,6 +59,9 @@ var kinds = [...]*kind{
 		when:    [2][]path{{steps("spec.updateStrategy.type")}, {steps("spec.updateStrategy.type")}},
 		depends: []string{"updateStrategy"},
 	}),
+	table[v1alpha1.ImageListPullJob, v1beta1.ImageListPullJob](apps.Group, kind{}),
+	table[v1alpha1.ImagePullJob, v1beta1.ImagePullJob](apps.Group, kind{}),
+	table[v1alpha1.NodeImage, v1beta1.NodeImage](apps.Group, kind{moves: []move{secretModes()}}),
 	table[v1alpha1.PersistentPodState, v1beta1.PersistentPodState](apps.Group, kind{moves: []move{
 		renamed("spec.requiredPersistentTopology", "nodeTopologyKeys", "keys"),
 		renamed("spec.preferredPersistentTopology.preference", "nodeTopologyKeys", "keys"),
@@ -107,11 +112,42 @@ func preDownload(key, name string, c codec) move {
 	return shown(annotation(key), fields+name, c).while(rolls, alpha, beta)
 }
 
-// hasImages reports whether a template of ImageListPullJobs has the fields that the schema requires.
+// hasImages reports whether a template of ImageListPullJobs has the fields that the schema requires, and no values of
+// other types.
 func hasImages(_ object, template any) bool {
 	in, _ := template.(object)
 	spec, has := in["spec"].(object)
-	return !has || spec["images"] != nil && spec["completionPolicy"] != nil
+	if !has {
+		return true
+	}
+	var read v1beta1.ImageListPullJobSpec
+	err := utiljson.Unmarshal(encoded(spec), &read)
+	return err == nil && len(read.Undecodable) == 0 && spec["images"] != nil && spec["completionPolicy"] != nil
+}
+
+// secretModes returns the move of the modes of pull secrets in a NodeImage, which v1alpha1 does not have.
+func secretModes() move {
+	images := steps("spec.images")
+	remove := func(o object) {
+		all, _ := get(o, images).(object)
+		for name := range all {
+			at := path{name, "pullSecrets"}
+			secrets, _ := get(all, at).([]any)
+			if len(secrets) == 0 {
+				continue
+			}
+			without := make([]any, len(secrets))
+			for i, secret := range secrets {
+				if in, isObject := secret.(object); isObject {
+					secret = maps.Clone(in)
+					delete(secret.(object), "mode")
+				}
+				without[i] = secret
+			}
+			put(all, at, without)
+		}
+	}
+	return move{to: [2]func(object){alpha: remove}, places: [2][]path{{images}, {images}}}
 }
 
 // begun reports whether the status of a request has a phase. In v1beta1 a status must have a phase, so conversion adds

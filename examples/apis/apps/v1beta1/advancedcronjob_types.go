@@ -4,7 +4,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/decode"
 )
@@ -126,71 +125,6 @@ type ImageListPullJobTemplateSpec struct {
 	Spec ImageListPullJobSpec `json:"spec,omitempty"`
 }
 
-// ImageListPullJobSpec lists images to pull, and selects the Nodes.
-type ImageListPullJobSpec struct {
-	// Images lists the images; each image is pulled by a separate job.
-	Images []string `json:"images"`
-	// PullSecrets lists names of Secrets in the job's namespace.
-	// +optional
-	PullSecrets []string `json:"pullSecrets,omitempty"`
-	// Selector selects the Nodes. By default all Nodes are selected.
-	// +optional
-	Selector *ImagePullJobNodeSelector `json:"selector,omitempty"`
-	// PodSelector selects Pods; the images are pulled on the Nodes of these Pods.
-	// +optional
-	PodSelector *ImagePullJobPodSelector `json:"podSelector,omitempty"`
-	// Parallelism is how many Nodes pull an image at the same time. The default is 1.
-	// +optional
-	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
-	// PullPolicy contains the limits for the attempts to pull an image.
-	// +optional
-	PullPolicy *PullPolicy `json:"pullPolicy,omitempty"`
-	// CompletionPolicy says when the job is over.
-	CompletionPolicy CompletionPolicy `json:"completionPolicy"`
-	// SandboxConfig is passed to the container runtime.
-	// +optional
-	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
-	// ImagePullPolicy is Always or IfNotPresent.
-	// +optional
-	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
-}
-
-// ImagePullJobNodeSelector selects Nodes by name or by label.
-//
-// +structType=atomic
-type ImagePullJobNodeSelector struct {
-	// Names lists the names of Nodes.
-	// +optional
-	Names []string `json:"names,omitempty"`
-
-	metav1.LabelSelector `json:",inline"`
-}
-
-// ImagePullJobPodSelector selects Pods by label.
-//
-// +structType=atomic
-type ImagePullJobPodSelector struct {
-	metav1.LabelSelector `json:",inline"`
-}
-
-// PullPolicy contains the limits for the attempts to pull an image.
-type PullPolicy struct {
-	// TimeoutSeconds is how long an attempt may take. The default is 600.
-	// +optional
-	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// BackoffLimit is how many attempts are made after the first attempt. The default is 3.
-	// +optional
-	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
-}
-
-// SandboxConfig is metadata for the container runtime.
-type SandboxConfig struct {
-	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
-	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
 // AdvancedCronJobTemplateType is the kind of the jobs.
 type AdvancedCronJobTemplateType string
 
@@ -241,13 +175,24 @@ type ObservedSchedule struct {
 func (s *AdvancedCronJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain AdvancedCronJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
-	if broadcast := s.Template.BroadcastJobTemplate; err == nil && broadcast != nil {
-		for _, problem := range broadcast.Spec.Undecodable {
-			problem.Path = "spec.template.broadcastJobTemplate." + problem.Path
-			s.Undecodable = append(s.Undecodable, problem)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	if broadcast := s.Template.BroadcastJobTemplate; broadcast != nil {
+		s.refuse("spec.template.broadcastJobTemplate.", broadcast.Spec.Undecodable)
+	}
+	if images := s.Template.ImageListPullJobTemplate; images != nil {
+		s.refuse("spec.template.imageListPullJobTemplate.", images.Spec.Undecodable)
+	}
+	return nil
+}
+
+// refuse adds the undecodable fields of a template.
+func (s *AdvancedCronJobSpec) refuse(template string, problems []decode.Problem) {
+	for _, problem := range problems {
+		problem.Path = template + problem.Path
+		s.Undecodable = append(s.Undecodable, problem)
+	}
 }
 
 // MarshalJSON returns an error if the spec has undecodable fields, because writing the spec would lose these fields.

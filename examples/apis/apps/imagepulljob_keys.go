@@ -1,0 +1,29 @@
+package apps
+
+// These are the keys of NodeImage, ImagePullJob and ImageListPullJob.
+const (
+	// FinalizerImagePullJob keeps an ImagePullJob until its claims in NodeImages and its copies of Secrets are released.
+	// The value is written and removed by the controller.
+	FinalizerImagePullJob = "apps.kruise.io/deletion-protection"
+	// NamespacePullSecrets is the namespace with the copies of pull secrets, the only namespace whose Secrets agents may
+	// read.
+	NamespacePullSecrets = "kruise-daemon-config"
+	// AnnotationSecretSource on a copy of a Secret is the namespace and name of the source: "ci/registry".
+	AnnotationSecretSource = "imagepulljobs.kruise.io/source-key"
+	// AnnotationSecretHolders on a copy of a Secret lists the ImagePullJobs that use the copy, in order:
+	// "ci/warm-a,ci/warm-b".
+	AnnotationSecretHolders = "imagepulljobs.kruise.io/references"
+	// AnnotationSecretMode on a copy of a Secret is "batch": several jobs share the copy.
+	AnnotationSecretMode = "imagepulljobs.kruise.io/mode"
+	// LabelFakeNodeImage, with any value, keeps a NodeImage without a Node, for tests.
+	LabelFakeNodeImage = "apps.kruise.io/fake-nodeimage"
+	// AnnotationPullOrder on an ImagePullJob lists names of Nodes that begin first, in order: "n3,n1". The value is
+	// written by users, and by controllers that know on which Nodes Pods are updated next.
+	AnnotationPullOrder = "workloadkit.io/pull-order"
+	// ConditionImagesPresent on a NodeImage is True if all wanted images are present on the Node.
+	ConditionImagesPresent = "ImagesPresent"
+	// EventPullImageFailed is a Warning: a Node could not pull an image.
+	EventPullImageFailed = "PullImageFailed"
+	// EventPullSecretUnused is a Warning: a pull secret does not exist, or has no credentials for the image.
+	EventPullSecretUnused = "PullSecretUnused"
+)

@@ -1,0 +1,135 @@
+package imagepulljob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// targets returns the selected Nodes that have a NodeImage, in the order in which the Nodes begin.
+func (r *Reconciler) targets(job *v1beta1.ImagePullJob, s *settings) (out []target) {
+	first := ordered(job)
+	var names []string
+	switch {
+	case s.pods != nil:
+		names = inOrder(nodesOfPods(r.pods.In(job.Namespace), s.pods), first)
+	case s.names != nil:
+		names = s.names // the author's order
+	default:
+		for _, image := range r.images.All() {
+			if s.nodes.Matches(labelsOf(image)) {
+				names = append(names, image.Name)
+			}
+		}
+		names = inOrder(names, first)
+	}
+	for _, name := range names {
+		image, ok := r.images.Get("", name)
+		if !ok || image.DeletionTimestamp != nil {
+			continue
+		}
+		if why, exists := r.notReady(image); exists {
+			out = append(out, target{image, why})
+		}
+	}
+	return out
+}
+
+// notReady says why a Node cannot pull now. exists is false for a Node that is gone: its NodeImage is about to go.
+func (r *Reconciler) notReady(image *v1beta1.NodeImage) (why string, exists bool) {
+	if len(image.Spec.Undecodable) > 0 {
+		return "the spec of the NodeImage cannot be read", true
+	}
+	node, ok := r.nodes.Get("", image.Name)
+	if !ok {
+		_, isFake := image.Labels[apps.LabelFakeNodeImage]
+		return "", isFake
+	}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			if c.Status == corev1.ConditionTrue {
+				return "", true
+			}
+			break
+		}
+	}
+	return "the Node is not ready", true
+}
+
+// act releases claims that are not needed any more, and makes the claims that are due.
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision, secrets []v1beta1.ReferenceObject) error {
+	return errors.Join(
+		fanout.Each(ctx, pass, fanout.Task{Name: "release claims"}, d.Release, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
+			return r.edit(ctx, v, image, "released", func(next *v1beta1.NodeImage) (bool, error) {
+				if !slices.ContainsFunc(r.targets(v.Owner, s), func(t target) bool { return t.Image.Name == next.Name }) {
+					return release(v.Owner, next, v.Now), nil
+				}
+				return release(v.Owner, next, v.Now, s.image), nil
+			})
+		}),
+		fanout.Each(ctx, pass, fanout.Task{Name: "claim images"}, d.Claim, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
+			return r.edit(ctx, v, image, "claimed", func(next *v1beta1.NodeImage) (bool, error) {
+				return s.claim(v.Owner, next, r.secretsOfOwners(next, s.image, v.Owner, secrets), v.Now)
+			})
+		}),
+	)
+}
+
+// attempts is how often a change of a NodeImage is tried: several jobs may write the NodeImage at the same time.
+const attempts = 4
+
+// edit changes a NodeImage. After a conflict the change is made again on the newest object, because claims of several
+// jobs do not depend on each other.
+func (r *Reconciler) edit(ctx context.Context, v *view, image *v1beta1.NodeImage, action string, change func(*v1beta1.NodeImage) (bool, error)) (changed bool, err error) {
+	for try := 1; ; try++ {
+		next := image.DeepCopy()
+		if changed, err := change(next); !changed || err != nil {
+			return false, reason.Final(err)
+		}
+		err := v.Client.Patch(ctx, next, client.MergeFromWithOptions(image, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil:
+			r.options.Metrics.Done(action, 1)
+			return true, nil
+		case apierrors.IsNotFound(err):
+			return false, nil // the Node is gone
+		case !apierrors.IsConflict(err) || try == attempts:
+			return false, fmt.Errorf("NodeImage %s: %w", image.Name, err)
+		}
+		image = &v1beta1.NodeImage{}
+		if err := r.cache.APIReader().Get(ctx, client.ObjectKey{Name: next.Name}, image); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if len(image.Spec.Undecodable) > 0 {
+			return false, nil
+		}
+	}
+}
+
+// letGo releases the copies of Secrets of a job that ends or is being deleted, and then removes the finalizer. The
+// claims are released by the controller of NodeImages: at once if the job is deleted, otherwise when their TTL passes.
+func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
+	if err := r.releaseCopies(ctx, v, pass); err != nil {
+		return err
+	}
+	return r.setFinalizer(ctx, v, pass, false)
+}
+
+func (r *Reconciler) setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) error {
+	if slices.Contains(v.Owner.Finalizers, apps.FinalizerImagePullJob) == wanted {
+		return nil
+	}
+	return pass.Once(ctx, fanout.Task{Name: "set the finalizer"}, func() (bool, error) {
+		return v.SetFinalizer(ctx, apps.FinalizerImagePullJob, wanted)
+	})
+}

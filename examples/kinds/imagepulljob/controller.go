@@ -1,0 +1,184 @@
+package imagepulljob
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ControllerName is the name of the controller in logs, and the source of its events.
+const ControllerName = "imagepulljob-controller"
+
+// Options are the options of the controller.
+type Options struct {
+	kruise.Options
+	// KeepSeconds is how many seconds longer than its job a pulled tag stays in NodeImages.
+	KeepSeconds int
+	// Registries are the registries from which jobs may pull, as in imagepull.Registries; empty allows none.
+	Registries []string
+}
+
+// Reconciler reconciles ImagePullJobs.
+type Reconciler struct {
+	cache    *ownercache.Cache[*v1beta1.ImagePullJob]
+	settings *ownercache.Memo[*v1beta1.ImagePullJob, *settings]
+	images   *ownercache.Index[*v1beta1.NodeImage]
+	nodes    *ownercache.Index[*corev1.Node]
+	pods     *ownercache.Index[*corev1.Pod]
+	secrets  *ownercache.Index[client.Object] // metadata of Secrets
+	synced   *ownercache.Memory[synced]
+	fanout   *fanout.Fanout
+	events   record.EventRecorder
+	told     *kruise.Told
+	options  Options
+}
+
+// view is an ImagePullJob as the cache shows it.
+type view = ownercache.View[*v1beta1.ImagePullJob]
+
+// Setup adds the controller to the manager. The controller writes with c, and reads Secrets with the manager's API
+// reader. The scheme must contain the types of this group. The kind's Row says which fields of Secrets the cache keeps.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	return r.cache.AddController(mgr, "imagepulljob", r, r.options.Loop(r.options.Workers, r.watch))
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options.Options = options.Complete()
+	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName), options: options}
+	sources, err := r.index(ctx, mgr)
+	if err != nil {
+		return nil, err
+	}
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.ImagePullJob{}, options.Options, ownercache.Options{Owned: sources, Namespace: options.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	r.settings = ownercache.NewMemo(r.cache, newRules(options.KeepSeconds, options.Registries).settingsOf)
+	r.synced = ownercache.NewMemory[synced](r.cache)
+	r.told = kruise.NewTold(r.cache, r.events)
+	r.cache.OnGone(r.fanout.Backoff.Forget)
+	return r, nil
+}
+
+// index makes the indexes, and the sources for the writes and the start-up check.
+func (r *Reconciler) index(ctx context.Context, mgr kruise.Manager) (sources []trackedclient.Source, err error) {
+	informers := mgr.GetCache()
+	if r.images, err = ownercache.NewIndex(ctx, informers, &v1beta1.NodeImage{}); err != nil {
+		return nil, err
+	}
+	if r.nodes, err = ownercache.NewIndex(ctx, informers, &corev1.Node{}); err != nil {
+		return nil, err
+	}
+	if r.pods, err = ownercache.NewIndex(ctx, informers, &corev1.Pod{}); err != nil {
+		return nil, err
+	}
+	if r.secrets, err = ownercache.NewIndex[client.Object](ctx, informers, secretMetadata()); err != nil {
+		return nil, err
+	}
+	if err := r.images.Ensure(claimIndex, byClaim); err != nil {
+		return nil, err
+	}
+	for name, keys := range map[string]func(client.Object) []string{holderIndex: byHolder, sourceIndex: bySource} {
+		if err := r.secrets.Ensure(name, keys); err != nil {
+			return nil, err
+		}
+	}
+	source := func(kind schema.GroupVersionKind, resource string, index trackedclient.Index) trackedclient.Source {
+		store := expectations.Store{GroupResource: schema.GroupResource{Group: kind.Group, Resource: resource}}
+		return trackedclient.Source{Store: store, Kind: kind, Index: index}
+	}
+	return []trackedclient.Source{
+		source(v1beta1.GroupVersion.WithKind("NodeImage"), "nodeimages", r.images), trackedclient.Nodes(r.nodes), trackedclient.Pods(r.pods),
+		source(corev1.SchemeGroupVersion.WithKind("Secret"), "secrets", r.secrets),
+	}, nil
+}
+
+// Reconcile takes the next step of a job.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil {
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	if v.Owner.DeletionTimestamp != nil {
+		return pass.Result(r.letGo(ctx, v, pass))
+	}
+	s := r.settings.Of(v.Owner)
+	if s.Problems != nil && !hasEnded(v.Owner) {
+		return pass.Result(reason.Final(s.Problems), r.write(ctx, v, refused(v.Owner, s.Problems, v.Now)))
+	}
+	if hasEnded(v.Owner) {
+		return pass.Result(r.end(ctx, v, pass, s))
+	}
+	return pass.Result(r.run(ctx, v, pass, s))
+}
+
+// run takes the next step of a running job.
+func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *settings) error {
+	secrets, err := r.secretsOf(ctx, v, pass, s)
+	if err != nil {
+		if !apierrors.IsConflict(err) {
+			r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventPullSecretUnused, err.Error())
+		}
+		return err
+	}
+	d := decide(&observation{
+		Job: v.Owner, Settings: s, Targets: r.targets(v.Owner, s), Claimed: r.images.By(claimIndex, string(v.Owner.UID)), Secrets: secrets, Now: v.Now,
+	})
+	pass.Wake(d.Step.After)
+	if d.Step.State == completion.Running {
+		err = r.act(ctx, v, pass, s, d, secrets)
+	}
+	if writeErr := r.write(ctx, v, d.Status); writeErr != nil || err != nil || d.Step.State == completion.Running {
+		return errors.Join(err, writeErr)
+	}
+	return r.letGo(ctx, v, pass)
+}
+
+// end cleans up after a job that has ended, and deletes the job when its TTL has passed.
+func (r *Reconciler) end(ctx context.Context, v *view, pass *fanout.Pass, s *settings) error {
+	if err := r.letGo(ctx, v, pass); err != nil {
+		return err
+	}
+	d := decide(&observation{Job: v.Owner, Settings: s, Now: v.Now})
+	pass.Wake(d.Step.After)
+	if !d.Step.Remove || s.Problems != nil {
+		return nil
+	}
+	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
+		uid, version := v.Owner.UID, v.Owner.ResourceVersion
+		err := v.Client.Delete(ctx, v.Owner, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}
+
+// write writes the status if it has changed, and sends events about failed Nodes and invalid values.
+func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.ImagePullJobStatus) error {
+	if _, err := v.WriteStatus(ctx, status); err != nil {
+		return err
+	}
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventPullImageFailed, failed(&status))
+	return nil
+}

@@ -1,0 +1,71 @@
+package imagepulljob
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
+)
+
+// Row describes the kind to the code that all kinds share.
+func Row() kind.Row {
+	workers, flags := 3, newFlags()
+	return kind.Row{
+		Kind: v1beta1.GroupVersion.WithKind("ImagePullJob"), Resource: "imagepulljobs", Converted: true, Released: "v1alpha1",
+		AddToScheme: v1beta1.AddToScheme,
+		Controller:  ControllerName, Workers: &workers,
+		Metrics: metrics.Work{Things: "nodes", Label: "action", Help: "NodeImages of jobs, by what was done to them: claimed, when a pull was asked for, and released."}.Metrics,
+		Flags:   flags.add,
+		Gates:   []apps.Gate{apps.GateImagePullJob},
+		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
+			return Setup(ctx, mgr, c, Options{Options: options, KeepSeconds: flags.keep, Registries: flags.registries})
+		},
+		Cached: []kind.Cached{{Object: secretMetadata(), Keep: keepCopy}},
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch", "create", "patch", "delete"}, Status: true, Owns: true,
+			Why: "Jobs get a finalizer while they hold copies of Secrets. Finished jobs are deleted when their time is over.",
+			More: []kind.Right{
+				{
+					Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"},
+					Why: "Pull secrets of jobs. Only metadata is kept in memory. Copies are written in kruise-daemon-config alone, by a Role.",
+				},
+				{
+					Group: "authorization.k8s.io", Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
+					Why: "Whether the author of a job may read the job's pull secrets.",
+				},
+			},
+		},
+		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options, flags) },
+	}
+}
+
+// flags are the values of the flags of the kind.
+type flags struct {
+	keep       int
+	registries []string
+}
+
+func newFlags() *flags { return &flags{keep: defaultKeep, registries: []string{"*"}} }
+
+func (f *flags) add(fs *pflag.FlagSet) {
+	fs.IntVar(&f.keep, "default-ttlseconds-for-always-nodeimage", f.keep, "how many seconds longer than its job a pulled tag stays in NodeImages")
+	fs.StringSliceVar(&f.registries, "image-pull-registries", f.registries, "registries from which jobs may pull: host, host/path, *.domain or *")
+}
+
+func (f *flags) rules() *rulesOfManager { return newRules(f.keep, f.registries) }
+
+// secretMetadata returns an empty Secret of which only metadata is read and watched.
+func secretMetadata() *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.APIVersion, out.Kind = "v1", "Secret"
+	return out
+}

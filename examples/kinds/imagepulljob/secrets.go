@@ -1,0 +1,291 @@
+package imagepulljob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/pullsecret"
+)
+
+// synced is what the process remembers about the copies of a job's Secrets: with these versions of sources and copies,
+// the copies were as wanted.
+type synced struct {
+	versions string
+	copies   []string
+	why      string
+}
+
+// secretsOf brings the copies of a job's pull secrets up to date, and returns the references for NodeImages. Secrets in
+// the namespace of the copies are not copied.
+func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, s *settings) ([]v1beta1.ReferenceObject, error) {
+	if !s.isCopied {
+		return direct(s.secrets), nil
+	}
+	if err := r.setFinalizer(ctx, v, pass, true); err != nil {
+		return nil, err
+	}
+	known, versions := r.synced.Of(v.Owner.UID), r.versions(v.Owner)
+	if known.versions != versions {
+		plan, err := r.plan(ctx, v.Owner, true)
+		if err != nil {
+			return nil, err
+		}
+		known = synced{versions: versions, copies: plan.Of(holder(v.Owner)), why: plan.Why.String()}
+		if len(plan.Make)+len(plan.Refresh)+len(plan.Drop) > 0 {
+			known.versions = "" // the next pass finds the new versions
+			err = pass.Once(ctx, fanout.Task{Name: "copy pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, &plan) })
+			if err != nil {
+				return nil, err
+			}
+			known.copies = plan.Of(holder(v.Owner))
+		}
+		r.synced.Change(v.Owner.UID, func(k *synced) { *k = known })
+	}
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventPullSecretUnused, known.why)
+	return copied(known.copies), nil
+}
+
+func direct(names []string) (out []v1beta1.ReferenceObject) {
+	for _, name := range names {
+		out = append(out, v1beta1.ReferenceObject{Namespace: apps.NamespacePullSecrets, Name: name})
+	}
+	return out
+}
+
+func copied(names []string) (out []v1beta1.ReferenceObject) {
+	for _, name := range names {
+		out = append(out, v1beta1.ReferenceObject{Namespace: apps.NamespacePullSecrets, Name: name, Mode: v1beta1.ReferenceModeBatch})
+	}
+	return out
+}
+
+// holder is the name of a job among the holders of a copy.
+func holder(job *v1beta1.ImagePullJob) string { return job.Namespace + "/" + job.Name }
+
+// versions returns the versions of the sources and of the copies, as the cache shows them.
+func (r *Reconciler) versions(job *v1beta1.ImagePullJob) string {
+	out := []string{job.Spec.Image}
+	for _, name := range job.Spec.PullSecrets {
+		version := ""
+		if source, ok := r.secrets.Get(job.Namespace, name); ok {
+			version = source.GetResourceVersion()
+		}
+		out = append(out, name+"="+version)
+	}
+	for _, c := range r.copiesFor(job) {
+		out = append(out, c.GetName()+"="+c.GetResourceVersion())
+	}
+	return strings.Join(out, ",")
+}
+
+// copiesFor returns the metadata of the copies of a job's Secrets, and of the copies that the job holds, by name.
+func (r *Reconciler) copiesFor(job *v1beta1.ImagePullJob) []client.Object {
+	all := slices.Clone(r.secrets.By(holderIndex, holder(job)))
+	for _, name := range job.Spec.PullSecrets {
+		all = append(all, r.secrets.By(sourceIndex, job.Namespace+"/"+name)...)
+	}
+	slices.SortFunc(all, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return slices.CompactFunc(all, func(a, b client.Object) bool { return a.GetName() == b.GetName() })
+}
+
+// plan reads the sources and the copies from the API server, because the cache has no data of Secrets, and decides
+// which copies to write. The holders are the holders of the copies that still run and, if wanted is true, the job.
+func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted bool) (pullsecret.Plan, error) {
+	var copies []pullsecret.Copy
+	var holders []pullsecret.Holder
+	names := map[types.NamespacedName]bool{}
+	add := func(other *v1beta1.ImagePullJob) {
+		h := holderOf(other)
+		for _, name := range h.Sources {
+			names[name] = true
+		}
+		holders = append(holders, h)
+	}
+	if wanted {
+		add(job)
+	}
+	seen := map[string]bool{holder(job): true}
+	for _, found := range r.copiesFor(job) {
+		c, err := r.readCopy(ctx, found)
+		if err != nil {
+			return pullsecret.Plan{}, err
+		}
+		if c == nil {
+			continue
+		}
+		copies = append(copies, *c)
+		for _, name := range c.Holders {
+			if other := r.running(name); !seen[name] && other != nil {
+				add(other)
+			}
+			seen[name] = true
+		}
+	}
+	var sources []pullsecret.Source
+	for name := range names {
+		sources = append(sources, r.read(ctx, name))
+	}
+	return pullsecret.Synced(sources, copies, holders), nil
+}
+
+// running returns the job with the name of a holder, if the job still needs copies.
+func (r *Reconciler) running(name string) *v1beta1.ImagePullJob {
+	namespace, name, _ := strings.Cut(name, "/")
+	job, ok := r.cache.Owners.Get(namespace, name)
+	if !ok || job.DeletionTimestamp != nil || hasEnded(job) || !r.settings.Of(job).isCopied {
+		return nil
+	}
+	return job
+}
+
+func holderOf(job *v1beta1.ImagePullJob) pullsecret.Holder {
+	h := pullsecret.Holder{Name: holder(job)}
+	for _, name := range job.Spec.PullSecrets {
+		h.Sources = append(h.Sources, types.NamespacedName{Namespace: job.Namespace, Name: name})
+	}
+	if image, err := imagepull.Parse(job.Spec.Image); err == nil {
+		h.Images = []pullsecret.Image{{Host: image.Registry(), Path: image.Path()}}
+	}
+	return h
+}
+
+func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) pullsecret.Source {
+	secret := &corev1.Secret{}
+	switch err := r.cache.APIReader().Get(ctx, name, secret); {
+	case apierrors.IsNotFound(err):
+		return pullsecret.Source{Name: name}
+	case err != nil:
+		return pullsecret.Source{Name: name, Err: err}
+	}
+	return pullsecret.Source{Name: name, Secret: secret}
+}
+
+// readCopy returns a copy, or nil for a Secret that is gone or is no copy.
+func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*pullsecret.Copy, error) {
+	secret := &corev1.Secret{}
+	err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(found), secret)
+	namespace, name, isCopy := strings.Cut(secret.Annotations[apps.AnnotationSecretSource], "/")
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("reading the copy %s of a pull secret: %w", found.GetName(), err)
+	case err != nil || !isCopy || secret.DeletionTimestamp != nil:
+		return nil, nil //nolint:nilnil // no copy, no error
+	}
+	return &pullsecret.Copy{
+		Name: secret.Name, Source: types.NamespacedName{Namespace: namespace, Name: name}, Holders: holdersOf(secret),
+		Content: pullsecret.Content{Type: secret.Type, Data: secret.Data},
+	}, nil
+}
+
+// carryOut writes copies as planned. The copies that were made get names.
+func (r *Reconciler) carryOut(ctx context.Context, v *view, plan *pullsecret.Plan) error {
+	var errs []error
+	for i := range plan.Make {
+		c := &plan.Make[i]
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: apps.NamespacePullSecrets, Name: nameOf(c)}}
+		fill(secret, c)
+		err := v.Client.Create(ctx, secret)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("copying pull secret %s: %w", c.Source, err))
+			continue
+		}
+		c.Name = secret.Name
+	}
+	for i := range plan.Refresh {
+		errs = append(errs, r.change(ctx, v, &plan.Refresh[i]))
+	}
+	for i := range plan.Drop {
+		errs = append(errs, r.drop(ctx, v, plan.Drop[i].Name))
+	}
+	return errors.Join(errs...)
+}
+
+// nameOf returns the name of a new copy: the source's name and six hexadecimal digits, as OpenKruise forms names. The
+// digits follow from the first holder, so a repeated creation makes no second copy.
+func nameOf(c *pullsecret.Copy) string {
+	const longest = 253 - len("-abcdef")
+	sum := sha256.Sum256([]byte(c.Source.String() + " " + c.Holders[0]))
+	name := strings.TrimRight(c.Source.Name[:min(len(c.Source.Name), longest)], ".-")
+	return name + "-" + hex.EncodeToString(sum[:3])
+}
+
+func fill(secret *corev1.Secret, c *pullsecret.Copy) {
+	secret.Type, secret.Data = c.Content.Type, c.Content.Data
+	secret.Labels = nil
+	secret.Annotations = map[string]string{
+		apps.AnnotationSecretSource: c.Source.String(), apps.AnnotationSecretHolders: strings.Join(c.Holders, ","), apps.AnnotationSecretMode: string(v1beta1.ReferenceModeBatch),
+	}
+}
+
+// change replaces the content of a copy, without labels and annotations of the source that OpenKruise has copied.
+func (r *Reconciler) change(ctx context.Context, v *view, c *pullsecret.Copy) error {
+	secret := &corev1.Secret{}
+	if err := r.cache.APIReader().Get(ctx, client.ObjectKey{Namespace: apps.NamespacePullSecrets, Name: c.Name}, secret); err != nil {
+		return fmt.Errorf("reading the copy %s of a pull secret: %w", c.Name, err)
+	}
+	fill(secret, c)
+	if err := v.Client.Update(ctx, secret); err != nil {
+		return fmt.Errorf("refreshing the copy %s of a pull secret: %w", c.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) drop(ctx context.Context, v *view, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: apps.NamespacePullSecrets, Name: name}}
+	if err := client.IgnoreNotFound(v.Client.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("deleting the copy %s of a pull secret: %w", name, err)
+	}
+	return nil
+}
+
+// releaseCopies removes a job from the holders of copies. A job that holds no copies needs no request, so neither a
+// missing Secret nor a missing namespace delays the end of a job.
+func (r *Reconciler) releaseCopies(ctx context.Context, v *view, pass *fanout.Pass) error {
+	if len(r.secrets.By(holderIndex, holder(v.Owner))) == 0 {
+		return nil
+	}
+	plan, err := r.plan(ctx, v.Owner, false)
+	if err != nil || len(plan.Make)+len(plan.Refresh)+len(plan.Drop) == 0 {
+		return err
+	}
+	return pass.Once(ctx, fanout.Task{Name: "release pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, &plan) })
+}
+
+// secretsOfOwners returns the references of all jobs that own a tag. own are the references of the job itself.
+func (r *Reconciler) secretsOfOwners(image *v1beta1.NodeImage, of imagepull.Reference, job *v1beta1.ImagePullJob, own []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
+	out := slices.Clone(own)
+	for _, ref := range image.Spec.Images[of.Name()].Tags {
+		if ref.Tag != of.Version() {
+			continue
+		}
+		for _, owner := range ref.OwnerReferences {
+			if owner.UID == job.UID {
+				continue
+			}
+			if other, ok := r.cache.Owners.Get(owner.Namespace, owner.Name); ok && owner.Namespace == apps.NamespacePullSecrets {
+				out = append(out, direct(other.Spec.PullSecrets)...)
+				continue
+			}
+			for _, c := range r.secrets.By(holderIndex, owner.Namespace+"/"+owner.Name) {
+				out = append(out, copied([]string{c.GetName()})...)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b v1beta1.ReferenceObject) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(out, func(a, b v1beta1.ReferenceObject) bool { return a.Name == b.Name && a.Namespace == b.Namespace })
+}

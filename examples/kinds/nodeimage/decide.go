@@ -1,0 +1,184 @@
+package nodeimage
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage/onnode"
+	"github.com/workloadkit/workloadkit/node/imagepull"
+)
+
+// observation contains all inputs of a reconciliation.
+type observation struct {
+	// Node is the Node, and Image the NodeImage of the Node's name; nil if there is none.
+	Node  *corev1.Node
+	Image *v1beta1.NodeImage
+	// Delay is how long a Node must have been ready before the NodeImage is created.
+	Delay time.Duration
+	// Exists reports whether the owner of a tag exists.
+	Exists func(corev1.ObjectReference) bool
+	Now    time.Time
+}
+
+// decision says what a reconciliation must do.
+type decision struct {
+	// Create is the NodeImage to create, and Change the NodeImage after a change; nil for none. If Delete is true, the
+	// NodeImage must be deleted.
+	Create, Change *v1beta1.NodeImage
+	Delete         bool
+	// After is the time after which decide must be called again even if no event occurs; 0 for never.
+	After time.Duration
+}
+
+// decide plans a whole reconciliation from its argument alone.
+func decide(o *observation) (d decision) {
+	switch isVirtual := o.Node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet; {
+	case o.Node.DeletionTimestamp != nil:
+		d.Delete = isOurs(o.Image)
+	case o.Image == nil && !isVirtual:
+		d.create(o)
+	case o.Image != nil && o.Image.DeletionTimestamp == nil && len(o.Image.Spec.Undecodable) == 0:
+		d.tidy(o)
+	}
+	return d
+}
+
+// isOurs reports whether a NodeImage may be deleted. A NodeImage with the label for tests lives without a Node.
+func isOurs(image *v1beta1.NodeImage) bool {
+	if image == nil || image.DeletionTimestamp != nil {
+		return false
+	}
+	_, isFake := image.Labels[apps.LabelFakeNodeImage]
+	return !isFake
+}
+
+func (d *decision) create(o *observation) {
+	since, ready := readySince(o.Node)
+	if !ready {
+		return
+	}
+	if wait := since.Add(o.Delay).Sub(o.Now); wait > 0 {
+		d.After = wait
+		return
+	}
+	d.Create = &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: o.Node.Name, Labels: maps.Clone(o.Node.Labels)}}
+}
+
+func readySince(node *corev1.Node) (since time.Time, ready bool) {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// tidy copies the labels of the Node, and drops tags that nobody needs any more.
+func (d *decision) tidy(o *observation) {
+	next := o.Image.DeepCopy()
+	changed := !maps.Equal(next.Labels, o.Node.Labels)
+	next.Labels = maps.Clone(o.Node.Labels)
+	wants := onnode.Wants(&next.Spec)
+	reports, _ := imagepull.Merge(wants, nil, onnode.Reports(next), o.Now)
+	left, after := imagepull.Sweep(wants, reports, o.existing(&next.Spec), o.Now)
+	left, silence := sweepSilent(left, reports, o.Now)
+	if d.After = sooner(after, silence); onnode.SetWants(&next.Spec, left, nil, o.Now) {
+		changed = true
+	}
+	if changed {
+		d.Change = next
+	}
+}
+
+// existing returns a function that reports whether an owner exists, by its UID.
+func (o *observation) existing(spec *v1beta1.NodeImageSpec) func(imagepull.Owner) bool {
+	refs := map[imagepull.Owner]corev1.ObjectReference{}
+	for _, image := range spec.Images {
+		for i := range image.Tags {
+			for _, ref := range image.Tags[i].OwnerReferences {
+				refs[imagepull.Owner(ref.UID)] = ref
+			}
+		}
+	}
+	return func(owner imagepull.Owner) bool {
+		ref, named := refs[owner]
+		return !named || o.Exists(ref)
+	}
+}
+
+// sweepSilent drops the claims that no agent has answered: a claim must not wait for ever for a Node that has lost its
+// agent. The claim's TTL counts from the time at which the job gave up.
+func sweepSilent(wants []imagepull.Want, reports []imagepull.Report, now time.Time) (left []imagepull.Want, after time.Duration) {
+	left = wants
+	for i := range wants {
+		for _, claim := range wants[i].Claims {
+			if claim.Policy.TTL == nil || claim.Since.IsZero() {
+				continue
+			}
+			standing := imagepull.Judge(wants, reports, wants[i].Image, claim.Owner, now)
+			if standing.State != imagepull.Silent {
+				after = sooner(after, standing.After)
+				continue
+			}
+			given := claim.Since.Add(silence + *claim.Policy.TTL)
+			if claim.Policy.Deadline != nil {
+				given = given.Add(*claim.Policy.Deadline)
+			}
+			if wait := given.Sub(now); wait > 0 {
+				after = sooner(after, wait)
+				continue
+			}
+			left = imagepull.Release(left, claim.Owner, keptBy(left, claim.Owner, wants[i].Image)...)
+		}
+	}
+	return left, after
+}
+
+// silence is the time for an agent's answer, as in package imagepull.
+const silence = 10 * time.Minute
+
+// keptBy returns the images of an owner, without an image.
+func keptBy(wants []imagepull.Want, owner imagepull.Owner, without imagepull.Reference) (kept []imagepull.Reference) {
+	for i := range wants {
+		for _, claim := range wants[i].Claims {
+			if claim.Owner == owner && wants[i].Image != without {
+				kept = append(kept, wants[i].Image)
+			}
+		}
+	}
+	return kept
+}
+
+// sooner returns the shorter of two waits; 0 means never.
+func sooner(a, b time.Duration) time.Duration {
+	switch {
+	case a <= 0:
+		return max(b, 0)
+	case b <= 0:
+		return a
+	default:
+		return min(a, b)
+	}
+}
+
+// ownersOf returns the UIDs of the jobs that own tags.
+func ownersOf(image *v1beta1.NodeImage) (uids []types.UID) {
+	seen := map[types.UID]bool{}
+	for _, in := range image.Spec.Images {
+		for i := range in.Tags {
+			for _, ref := range in.Tags[i].OwnerReferences {
+				if !seen[ref.UID] {
+					seen[ref.UID] = true
+					uids = append(uids, ref.UID)
+				}
+			}
+		}
+	}
+	return uids
+}
