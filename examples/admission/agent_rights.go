@@ -2,6 +2,7 @@ package admission
 
 import (
 	"reflect"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +24,8 @@ const (
 	foreignNote    = "the agent writes " + apps.AnnotationRuntimeContainersMeta + " alone"
 	longNote       = apps.AnnotationRuntimeContainersMeta + " is too long"
 	foreignSource  = "the source of the event is not the agent's Node"
-	foreignKind    = "the agent writes events of Pods alone"
+	foreignKind    = "the agent writes events of Pods, NodeImages and ImagePullJobs alone"
+	foreignImage   = "the NodeImage is not of the agent's Node"
 	foreignWrite   = "the agent writes nothing of this kind"
 )
 
@@ -41,6 +43,12 @@ func refusedToAgent(node string, req *admissionv1.AdmissionRequest) (why string,
 	case schema.GroupResource{Group: apps.Group, Resource: "containerrecreaterequests"}:
 		before, after, err := bothOf[requestWritten](req)
 		return requestRefused(node, before, after), err
+	case schema.GroupResource{Group: apps.Group, Resource: "nodeimages"}:
+		before, after, err := bothOf[imageWritten](req)
+		if before == nil || after == nil || before.Metadata.Name != node {
+			return foreignImage, err
+		}
+		return "", err
 	case schema.GroupResource{Resource: "pods"}:
 		before, after, err := bothOf[podWritten](req)
 		return podRefused(node, before, after), err
@@ -149,6 +157,13 @@ func sameNotes(annotations, others map[string]string) bool {
 	return true
 }
 
+// imageWritten is the part of a NodeImage, in any version, that is checked.
+type imageWritten struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+}
+
 // eventWritten is an Event of the core group. Events of events.k8s.io do not have this source.
 type eventWritten struct {
 	Source struct {
@@ -163,7 +178,7 @@ func eventRefused(node string, before, after *eventWritten) string {
 	switch {
 	case after == nil || after.Source.Host != node || before != nil && before.Source.Host != node:
 		return foreignSource
-	case after.InvolvedObject.Kind != "Pod":
+	case !slices.Contains([]string{"Pod", "NodeImage", "ImagePullJob"}, after.InvolvedObject.Kind):
 		return foreignKind
 	}
 	return ""

@@ -31,11 +31,17 @@ func InstallAgentRights(ctx context.Context, c client.Client) error {
 	})
 }
 
+// InstallPullSecretRights applies the rights for copies of pull secrets, with their namespace. The namespace kruise-system
+// must exist.
+func InstallPullSecretRights(ctx context.Context, c client.Client) error {
+	return each("imagepulljob", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
+}
+
 // InstallAgentWebhook makes the manager's webhook restrict node agents, and deletes the policies. The webhook
 // configurations must be installed, and must not contain this webhook yet.
 func InstallAgentWebhook(ctx context.Context, c client.Client) error {
 	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
-		for _, name := range []string{"kruise-daemon-requests", "kruise-daemon-pods", "kruise-daemon-events"} {
+		for _, name := range []string{"kruise-daemon-requests", "kruise-daemon-pods", "kruise-daemon-events", "kruise-daemon-images"} {
 			policy := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind}}
 			policy.Name = name
 			if err := c.Delete(ctx, policy); client.IgnoreNotFound(err) != nil {

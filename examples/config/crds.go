@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-//go:embed crd webhook daemon daemon-webhook
+//go:embed crd webhook daemon daemon-webhook imagepulljob
 var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers, and waits until the API server serves the stored version

@@ -1,6 +1,6 @@
 // Package daemon runs the agent of a Node in place of OpenKruise's daemon. The agent restarts containers for
-// ContainerRecreateRequests, and reports with which values of labels and annotations in their environments containers
-// run.
+// ContainerRecreateRequests, reports with which values of labels and annotations in their environments containers run,
+// and pulls the images of the NodeImage.
 //
 // If a container runtime, a CRD or the API server is unavailable, the agent waits and says so: see [Daemon.Waiting].
 package daemon
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/workloadkit/workloadkit/examples/daemon/images"
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
 	"github.com/workloadkit/workloadkit/node/agent"
 	"github.com/workloadkit/workloadkit/node/cri"
@@ -30,6 +31,8 @@ type Options struct {
 	Node string
 	// Sockets says where to find the sockets of the container runtimes.
 	Sockets Sockets
+	// Images says how images are pulled; the zero value allows no pull.
+	Images Images
 	// Registry is where the metrics are registered; nil means that there are no metrics.
 	Registry prometheus.Registerer
 }
@@ -71,6 +74,7 @@ func (s Sockets) Paths() []string {
 type Daemon struct {
 	agent    *agent.Agent
 	requests *onnode.Watched
+	images   *images.Agent
 }
 
 // New returns the agent of a Node; config says how to reach the API server. New sends no request.
@@ -89,8 +93,13 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	ways.Restarts.Done = counts.restarted
+	runtimes := cri.NewRuntimes(o.Sockets.Paths)
+	if d.images, err = newImages(config, o.Node, o.Images, runtimes, counts); err != nil {
+		return nil, err
+	}
+	runtimes.OnChange(func(context.Context) { d.images.Wake() })
 	d.agent, err = agent.New(config, o.Node, Work(ways), agent.Options{
-		WorkerOptions: agent.WorkerOptions{HookFailed: ways.HookFailed}, Runtimes: cri.NewRuntimes(o.Sockets.Paths),
+		WorkerOptions: agent.WorkerOptions{HookFailed: ways.HookFailed}, Runtimes: runtimes,
 	})
 	return d, err
 }
@@ -149,7 +158,8 @@ func both(first, second agent.Work) agent.Work {
 // error; Waiting says what is unavailable.
 func (d *Daemon) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.requests.Start(ctx) }) // Start never returns an error
+	all.Go(func() { _ = d.requests.Start(ctx) }) // both return no errors
+	all.Go(func() { _ = d.images.Start(ctx) })
 	err := d.agent.Run(ctx)
 	all.Wait()
 	return err
@@ -158,8 +168,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 // Waiting returns what the agent waits for; nil if the agent waits for nothing.
 func (d *Daemon) Waiting() reason.List {
 	why := d.agent.Waiting()
-	if missing := d.requests.Missing(); missing.Code != "" {
-		why = append(why, missing)
+	for _, missing := range []reason.Reason{d.requests.Missing(), d.images.Missing()} {
+		if missing.Code != "" {
+			why = append(why, missing)
+		}
 	}
 	return why
 }

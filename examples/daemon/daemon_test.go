@@ -27,9 +27,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/daemon"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/testing/fakecri"
+	"github.com/workloadkit/workloadkit/testing/fakecri/imagestore"
 	"github.com/workloadkit/workloadkit/testing/fakecri/podview"
 )
 
@@ -49,13 +51,14 @@ type node struct {
 	name      string
 	faults    fakecri.Plan
 	runtime   *fakecri.Server
+	images    *imagestore.Store
 	socket    string
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
 	cp := env.Start(t)
-	n := &node{t: t, cp: cp, WithWatch: newClient(t, cp), namespace: env.Namespace(t), socket: filepath.Join(t.TempDir(), "s")}
+	n := &node{t: t, cp: cp, WithWatch: newClient(t, cp), namespace: env.Namespace(t), images: imagestore.New(nil), socket: filepath.Join(t.TempDir(), "s")}
 	var nodes corev1.NodeList
 	if err := n.List(t.Context(), &nodes); err != nil || len(nodes.Items) == 0 {
 		t.Fatal(err, len(nodes.Items))
@@ -69,7 +72,7 @@ func newNode(t *testing.T) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.runtime, err = fakecri.Start(fakecri.Options{Machine: view.Node(n.name), Name: podview.Runtime, Socket: n.socket, Faults: &n.faults})
+	n.runtime, err = fakecri.Start(fakecri.Options{Machine: view.Node(n.name), Name: podview.Runtime, Socket: n.socket, Faults: &n.faults, Images: n.images})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +100,10 @@ func (n *node) agent() *daemon.Daemon {
 func (n *node) run(config *rest.Config) *daemon.Daemon {
 	n.t.Helper()
 	config.UserAgent = "agent-" + n.namespace
-	d, err := daemon.New(config, daemon.Options{Node: n.name, Sockets: daemon.Sockets{File: n.socket}, Registry: prometheus.NewRegistry()})
+	d, err := daemon.New(config, daemon.Options{
+		Node: n.name, Sockets: daemon.Sockets{File: n.socket}, Registry: prometheus.NewRegistry(),
+		Images: daemon.Images{Bounds: imagepull.Bounds{Pulls: 2, Registries: imagepull.Registries{"*"}}},
+	})
 	if err != nil {
 		n.t.Fatal(err)
 	}

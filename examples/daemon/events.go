@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,13 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/workloadkit/workloadkit/examples/daemon/images"
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
 	"github.com/workloadkit/workloadkit/node/agent"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// source is the name under which the agent sends events, as OpenKruise's agent does.
-const source = "kruise-daemon-crr"
+// These are the names under which the agent sends events, as OpenKruise's agent does.
+const (
+	sourceRestarts = "kruise-daemon-crr"
+	sourceImages   = "kruise-daemon-imagepuller"
+)
 
 // longestEvent is the largest length of an event's message, as the API server allows.
 const longestEvent = 1024
@@ -39,22 +44,35 @@ func newEvents(config *rest.Config, node string) (*events, error) {
 	return &events{client: client, node: node}, nil
 }
 
-// tell sends an event. If the API server refuses the event, this is only logged.
+// tell sends an event about a container.
 func (e *events) tell(ctx context.Context, news onnode.Event) {
+	e.send(ctx, sourceRestarts, corev1.ObjectReference{
+		APIVersion: "v1", Kind: news.Pod.Kind, Namespace: news.Pod.Namespace, Name: news.Pod.Name, UID: news.Pod.UID,
+		FieldPath: "spec.containers{" + news.Container + "}",
+	}, news.Type, news.Reason, news.Message)
+}
+
+// tellOfImages sends an event about a NodeImage or a job.
+func (e *events) tellOfImages(ctx context.Context, news images.Event) {
+	e.send(ctx, sourceImages, news.About, news.Type, news.Reason, news.Message)
+}
+
+// send sends an event. If the API server refuses the event, this is only logged. Events of objects without namespace are
+// in the namespace default.
+func (e *events) send(ctx context.Context, source string, about corev1.ObjectReference, kind, why, message string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	now := metav1.Now()
 	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: news.Pod.Namespace, Name: fmt.Sprintf("%.200s.%x", news.Pod.Name, now.UnixNano())},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: news.Pod.Kind, Namespace: news.Pod.Namespace, Name: news.Pod.Name, UID: news.Pod.UID,
-			FieldPath: "spec.containers{" + news.Container + "}",
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault), Name: fmt.Sprintf("%.200s.%x", about.Name, now.UnixNano()),
 		},
-		Type: news.Type, Reason: news.Reason, Message: reason.Shorten(news.Message, longestEvent), Source: corev1.EventSource{Component: source, Host: e.node},
+		InvolvedObject: about,
+		Type:           kind, Reason: why, Message: reason.Shorten(message, longestEvent), Source: corev1.EventSource{Component: source, Host: e.node},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1, ReportingController: source, ReportingInstance: e.node,
 	}
 	err := e.client.Post().Namespace(event.Namespace).Resource("events").Body(event).Do(ctx).Error()
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("An event is lost", "reason", news.Reason, "pod", news.Pod.Name, "err", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("An event is lost", "reason", why, "about", about.Name, "err", err.Error())
 	}
 }

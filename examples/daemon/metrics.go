@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -11,6 +12,7 @@ import (
 // metrics are the agent's metrics.
 type metrics struct {
 	restarts *prometheus.CounterVec
+	pulls    *prometheus.HistogramVec
 }
 
 // newMetrics makes and registers the metrics of the agent. waiting is called at each scrape, and returns what the agent
@@ -18,11 +20,14 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, waiting func() reason.List) (*metrics, error) {
 	m := &metrics{restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruise_daemon_container_restarts_total", Help: "Containers of requests that are done, by outcome: restarted or failed.",
+	}, []string{"outcome"}), pulls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "kruise_daemon_image_pull_duration_seconds", Help: "Attempts to pull an image, by outcome: pulled or failed.",
+		Buckets: prometheus.ExponentialBuckets(0.5, 2, 12), // up to 17 minutes
 	}, []string{"outcome"})}
 	if registry == nil {
 		return m, nil
 	}
-	for _, one := range []prometheus.Collector{m.restarts, waits{ask: waiting}} {
+	for _, one := range []prometheus.Collector{m.restarts, m.pulls, waits{ask: waiting}} {
 		if err := registry.Register(one); err != nil {
 			return nil, fmt.Errorf("metrics of the agent: %w", err)
 		}
@@ -36,6 +41,14 @@ func (m *metrics) restarted(ok bool) {
 		outcome = "failed"
 	}
 	m.restarts.WithLabelValues(outcome).Inc()
+}
+
+func (m *metrics) pulled(took time.Duration, err error) {
+	outcome := "pulled"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.pulls.WithLabelValues(outcome).Observe(took.Seconds())
 }
 
 // waits is a metric with a series for each reason for which the agent waits.

@@ -152,6 +152,12 @@ func (n *node) writeEverything() {
 	t.Cleanup(func() { _ = n.Delete(context.Background(), other) })
 	mine, foreign := n.pod("mine", "app"), n.podOn("foreign", other.Name, "app")
 	request, foreignRequest, ended := n.request("mine", "mine", nil, "app"), n.request("foreign", "foreign", nil, "app"), n.request("ended", "mine", nil, "app")
+	images, foreignImages := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: other.Name}}
+	for _, one := range []*v1beta1.NodeImage{images, foreignImages} {
+		if err := n.Create(t.Context(), one); client.IgnoreAlreadyExists(err) != nil { // the manager creates NodeImages, too
+			t.Fatal(err)
+		}
+	}
 	token := n.account(n.name)
 	agent, unbound := n.as(token), n.as(n.account(""))
 
@@ -190,7 +196,11 @@ func (n *node) writeEverything() {
 		"foreign request, dry run":       {statusOf(agent, foreignRequest, phase, client.DryRunAll), "not of the agent's Node"},
 		"foreign note":                   {statusOf(agent, foreign, note("{}")), "not on the agent's Node"},
 		"foreign host of an event":       {event("host", other.Name, "Pod", agent), "not the agent's Node"},
-		"event of a Node":                {event("node", n.name, "Node", agent), "events of Pods alone"},
+		"event of a Node":                {event("node", n.name, "Node", agent), "events of Pods, NodeImages and ImagePullJobs alone"},
+		"own images":                     {statusOf(agent, images, `{"status":{"desired":0}}`), ""},
+		"own images, unbound token":      {statusOf(unbound, images, `{"status":{"desired":0}}`), "not bound to a Pod"},
+		"foreign images":                 {statusOf(agent, foreignImages, `{"status":{"desired":0}}`), "not of the agent's Node"},
+		"spec of own images":             {agent.Patch(t.Context(), images.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))), "cannot patch"},
 		"another annotation":             {statusOf(agent, mine, `{"metadata":{"annotations":{"a":"b"}}}`), "runtime-containers-meta alone"},
 		"a label":                        {statusOf(agent, mine, `{"metadata":{"labels":{"a":"b"}}}`), "an annotation alone"},
 		"a finalizer":                    {statusOf(agent, mine, `{"metadata":{"finalizers":["example.com/x"]}}`), "an annotation alone"},

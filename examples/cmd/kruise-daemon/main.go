@@ -59,6 +59,7 @@ type flags struct {
 	address, metrics, pprof string
 	profiles                bool
 	sockets                 daemon.Sockets
+	images                  imageFlags
 	qps                     float32
 	burst                   int
 	logging                 *logsapi.LoggingConfiguration
@@ -87,6 +88,7 @@ func command(getenv func(string) string) *cobra.Command {
 	fs.StringVar(&f.sockets.File, "socket-file", "", "socket of the container runtime: a name below --host-run, or an absolute path; empty for the kubelet's own and all usual places")
 	fs.StringVar(&f.sockets.Run, "host-run", "/hostvarrun", "place of the Node's /var/run")
 	fs.StringVar(&f.sockets.KubeletConfig, "kubelet-config", "/var/lib/kubelet/config.yaml", "file with the kubelet's configuration, for its endpoint of the runtime; may be missing")
+	f.images.add(fs)
 	fs.Float32Var(&f.qps, "rest-config-qps", 0, "requests per second to the API server; 0 for the default of the client")
 	fs.IntVar(&f.burst, "rest-config-burst", 0, "requests at once to the API server; 0 for the default of the client")
 	logsapi.AddFlags(f.logging, fs)
@@ -118,7 +120,11 @@ func (f *flags) run(ctx context.Context, node string) error {
 func (f *flags) serve(ctx context.Context, config *rest.Config, node string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d, err := daemon.New(config, daemon.Options{Node: node, Sockets: f.sockets, Registry: registry})
+	images, err := f.images.read()
+	if err != nil {
+		return usage{err}
+	}
+	d, err := daemon.New(config, daemon.Options{Node: node, Sockets: f.sockets, Images: images, Registry: registry})
 	if err != nil {
 		return err
 	}

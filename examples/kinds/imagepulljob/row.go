@@ -33,17 +33,7 @@ func Row() kind.Row {
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch", "create", "patch", "delete"}, Status: true, Owns: true,
 			Why: "Jobs get a finalizer while they hold copies of Secrets. Finished jobs are deleted when their time is over.",
-			More: []kind.Right{
-				{
-					Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"},
-					Why: "Pull secrets of jobs. Only metadata is kept in memory. Copies are written in kruise-daemon-config alone, by a Role.",
-				},
-				{
-					Group: "authorization.k8s.io", Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
-					Why: "Whether the author of a job may read the job's pull secrets.",
-				},
-			},
-		},
+		}, // the rights to Secrets are in examples/config/imagepulljob
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options, flags) },
 	}
 }

@@ -31,7 +31,7 @@ func reportOf(image imagepull.Reference, tag *v1beta1.ImageTagStatus) imagepull.
 		Image: image, Round: tag.Version, Phase: imagepull.Phase(tag.Phase), Attempts: int(tag.Attempts),
 		Started: timeOf(tag.StartTime), Ended: timeOf(tag.CompletionTime), Again: timeOf(tag.RetryTime),
 		Present: ptr.Deref(tag.Present, tag.Phase == v1beta1.ImagePhaseSucceeded),
-		Losses:  int(tag.Losses), ID: tag.ImageID, Bytes: uint64(max(tag.SizeBytes, 0)), Message: tag.Message,
+		Losses:  int(tag.Losses), ID: bareID(tag.ImageID), Bytes: uint64(max(tag.SizeBytes, 0)), Message: tag.Message,
 	}
 	for _, a := range tag.Answers {
 		report.Answers = append(report.Answers, imagepull.Answer{
@@ -39,6 +39,22 @@ func reportOf(image imagepull.Reference, tag *v1beta1.ImageTagStatus) imagepull.
 		})
 	}
 	return report
+}
+
+// bareID returns the image's ID in the runtime: in a status, the ID follows the name of the repository.
+func bareID(imageID string) string {
+	if i := strings.LastIndexByte(imageID, '@'); i >= 0 {
+		return imageID[i+1:]
+	}
+	return imageID
+}
+
+// fullID returns the ID for a status.
+func fullID(image imagepull.Reference, id string) string {
+	if id == "" {
+		return ""
+	}
+	return image.Name() + "@" + id
 }
 
 func timeOf(t *metav1.Time) time.Time {
@@ -93,7 +109,7 @@ func count(status *v1beta1.NodeImageStatus, phase imagepull.Phase) {
 
 func tagStatusOf(tag string, report *imagepull.Report) v1beta1.ImageTagStatus {
 	status := v1beta1.ImageTagStatus{
-		Tag: tag, Phase: v1beta1.ImagePullPhase(report.Phase), Version: report.Round, ImageID: report.ID, Message: report.Message,
+		Tag: tag, Phase: v1beta1.ImagePullPhase(report.Phase), Version: report.Round, ImageID: fullID(report.Image, report.ID), Message: report.Message,
 		StartTime: timestamp(report.Started), CompletionTime: timestamp(report.Ended), RetryTime: timestamp(report.Again),
 		Present: new(report.Present), Attempts: int32(report.Attempts), Losses: int32(report.Losses), SizeBytes: int64(report.Bytes),
 	}

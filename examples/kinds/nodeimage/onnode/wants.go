@@ -51,6 +51,26 @@ func Wants(spec *v1beta1.NodeImageSpec) (wants []imagepull.Want) {
 	return wants
 }
 
+// Key returns the key of spec.images under which a NodeImage names an image; empty if the image is not there.
+func Key(spec *v1beta1.NodeImageSpec, image imagepull.Reference) string {
+	for _, p := range places(spec) {
+		if p.image == image {
+			return p.key
+		}
+	}
+	return ""
+}
+
+// Owners returns the jobs that want an image.
+func Owners(spec *v1beta1.NodeImageSpec, image imagepull.Reference) []corev1.ObjectReference {
+	for _, p := range places(spec) {
+		if p.image == image {
+			return p.tag.OwnerReferences
+		}
+	}
+	return nil
+}
+
 func wantOf(p place) imagepull.Want {
 	want := imagepull.Want{Image: p.image, Round: max(p.tag.Version, 0)}
 	claim := imagepull.Claim{Round: want.Round, Policy: policyOf(p.tag)}
