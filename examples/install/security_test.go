@@ -76,6 +76,7 @@ func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	for heading, obj := range map[string]*unstructured.Unstructured{
 		"What the manager does in the whole cluster":   find(t, objects, "ClusterRole", "kruise-manager-role"),
 		"What it does only with ResourceDistributions": find(t, parse(t, must(t)(kubectl(t, "kustomize", "examples/config/resourcedistribution"))), "ClusterRole", "kruise-manager-resourcedistribution"),
+		"What it does only with ImagePullJobs":         find(t, parse(t, must(t)(kubectl(t, "kustomize", "examples/config/imagepulljob"))), "ClusterRole", "kruise-manager-imagepulljob"),
 		"What it does in its own namespace":            find(t, objects, "Role", "kruise-manager-role"),
 		"What it does only with secure metrics":        find(t, objects, "ClusterRole", "kruise-metrics-auth"),
 	} {
