@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/daemon"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -39,7 +40,7 @@ func startServed(t *testing.T) *fixture {
 	t.Helper()
 	f := start(t)
 	gates := apps.DefaultGates()
-	gates[apps.GateSidecarTerminator] = true
+	gates[apps.GateSidecarTerminator], gates[apps.GateImagePullJob] = true, true
 	controllertest.Serve(t, f.cp, f, manager.Options{Gates: gates})
 	return f
 }
@@ -48,7 +49,10 @@ func startServed(t *testing.T) *fixture {
 func (f *fixture) runAgent() {
 	f.t.Helper()
 	config := rest.AddUserAgent(rest.CopyConfig(f.cp.Config()), "kruise-daemon")
-	d, err := daemon.New(config, daemon.Options{Node: f.node.Name(), Sockets: daemon.Sockets{File: f.node.Socket()}, Registry: prometheus.NewRegistry()})
+	d, err := daemon.New(config, daemon.Options{
+		Node: f.node.Name(), Sockets: daemon.Sockets{File: f.node.Socket()}, Registry: prometheus.NewRegistry(),
+		Images: daemon.Images{Bounds: imagepull.Bounds{Pulls: 2, Floor: 1, Registries: imagepull.Registries{"*"}}, Root: "/"},
+	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
