@@ -41,10 +41,14 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		}
 		return
 	}
-	v = &sight{now: time.Now(), job: &v1beta1.ImagePullJob{}}
-	t.View = v
-	if t.Process.Cache.Get(context.Background(), t.Object, v.job) != nil {
-		v.job = nil
+	if v == nil || call == nil || call.Resource.Resource != "secrets" { // Secrets are read after the job
+		v = &sight{now: time.Now(), job: &v1beta1.ImagePullJob{}}
+		t.View = v
+		if t.Process.Cache.Get(context.Background(), t.Object, v.job) != nil {
+			v.job = nil
+		}
+	}
+	if v.busy = 0; v.job == nil {
 		return
 	}
 	var images v1beta1.NodeImageList
@@ -156,7 +160,7 @@ func (w *story) judgeImage(write *chaos.Write, before, after *v1beta1.NodeImage)
 		}
 		was, is := owned(before, job.UID), owned(after, job.UID)
 		for _, tag := range was {
-			if !slices.Contains(is, tag) && tag == job.Spec.Image && chosen(job, after.Name) && job.Status.CompletionTime == nil && job.DeletionTimestamp == nil &&
+			if !slices.Contains(is, tag) && tag == job.Spec.Image && job.Spec.CompletionPolicy.Type == v1beta1.Always && chosen(job, after.Name) && job.Status.CompletionTime == nil && job.DeletionTimestamp == nil &&
 				w.node(after.Name) != nil && !w.isStale(write, job) {
 				w.Failf("IP-33", "job %s loses its claim for %s on %s", name, tag, after.Name)
 			}
