@@ -73,7 +73,7 @@ generate: ## deepcopy functions, registrations of types, CRDs, manifests and tab
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
 	cd examples/apis && $(TOOL) controller-gen crd paths="./apps/...;./policy/..." output:crd:dir=../config/crd
 	cd examples && $(GO) run ./internal/registration apis && $(GO) run ./internal/crdconversion config/crd && $(GO) run ./internal/manifests ..
-	@for d in crd webhook rbac resourcedistribution daemon daemon-webhook; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
+	@for d in crd webhook rbac resourcedistribution imagepulljob daemon daemon-webhook; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		(cd examples/config/$$d && cp $$(sed -n 's/^- \(path: \)\?\(.*\.yaml\)$$/\2/p' Kustomization) ../../charts/kruise/files/$$d/) || exit 1; done
 	cd testing && $(GO) generate ./...
 	@mkdir -p bin

@@ -139,7 +139,11 @@ func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted
 	}
 	var sources []pullsecret.Source
 	for name := range names {
-		sources = append(sources, r.read(ctx, name))
+		source := r.read(ctx, name)
+		if source.Err != nil { // the next attempt comes soon, and the copies stay as before
+			return nil, fmt.Errorf("reading pull secret %s: %w", name, source.Err)
+		}
+		sources = append(sources, source)
 	}
 	return &copyPlan{pullsecret.Synced(sources, copies, holders), live}, nil
 }

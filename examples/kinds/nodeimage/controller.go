@@ -156,11 +156,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, image *v1beta1.NodeImag
 
 func remove(ctx context.Context, c client.Client, image *v1beta1.NodeImage) error {
 	uid := image.UID
-	err := c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid})
-	if apierrors.IsConflict(err) {
-		return nil // another object of the name, whose event enqueues the Node
-	}
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid}))
 }
 
 // removeOrphan deletes a NodeImage without a Node. The API server must confirm that the Node does not exist, because
