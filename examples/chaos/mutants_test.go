@@ -43,7 +43,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/kinds/cloneset/"
-	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), daemonMutants(), restartMutants(), watchMutants(), embedMutants()), []mutant{
+	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), imagePullJobMutants(), daemonMutants(), restartMutants(), watchMutants(), embedMutants()), []mutant{
 		{
 			"a Pod that nobody brings back into service is taken back", "podcontrol/choose.go",
 			"return p.Leaving && !p.Named && p.Unreadable == nil && !p.Marked", "return p.Leaving && !p.Named && !p.Marked",
@@ -599,4 +599,28 @@ func (m mutant) mutated(t *testing.T, root string) (path, content string) {
 		t.Fatalf("%s has %d places with %q, where the mistake needs one: the code has moved on, and the list must follow", m.file, n, m.old)
 	}
 	return path, strings.Replace(string(source), m.old, m.new, 1)
+}
+
+func imagePullJobMutants() []mutant {
+	of := schedules{tests: "./kinds/imagepulljob"}
+	return []mutant{
+		{
+			"a running job loses the answers of its Nodes when the TTL of a tag passes", "examples/kinds/nodeimage/decide.go",
+			`claim.Owner != "" && o.Runs(refs[claim.Owner])`, `claim.Owner != "" && !o.Exists(refs[claim.Owner])`, of,
+		},
+		{
+			"a job holds copies of Secrets after its end", "examples/kinds/imagepulljob/act.go",
+			"if err := r.releaseCopies(ctx, v, pass); err != nil {", "if err := error(nil); err != nil {", of,
+		},
+		{
+			"a failed read of a Secret counts as a look at the Secret", "examples/kinds/imagepulljob/secrets.go",
+			"if source.Err != nil {", "if source.Err != nil && len(names) > 9 {",
+			schedules{tests: "./kinds/imagepulljob", first: 326},
+		},
+		{
+			"a conflict over a NodeImage without a Node is not tried again", "examples/kinds/nodeimage/controller.go",
+			"return client.IgnoreNotFound(c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid}))",
+			"_ = c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid})\n\treturn nil", of,
+		},
+	}
 }

@@ -132,6 +132,9 @@ func newRun(owner *v1beta1.AdvancedCronJob, slot time.Time, zone *time.Location)
 	if t := owner.Spec.Template.JobTemplate; t != nil {
 		return &batchv1.Job{ObjectMeta: object(t.ObjectMeta), Spec: *t.Spec.DeepCopy()}
 	}
+	if t := owner.Spec.Template.ImageListPullJobTemplate; t != nil {
+		return &v1beta1.ImageListPullJob{ObjectMeta: object(t.ObjectMeta), Spec: *t.Spec.DeepCopy()}
+	}
 	job := &v1beta1.BroadcastJob{}
 	if t := owner.Spec.Template.BroadcastJobTemplate; t != nil {
 		job.Spec, job.ObjectMeta = *t.Spec.DeepCopy(), object(t.ObjectMeta)

@@ -27,6 +27,7 @@ import (
 // without added defaults. The API server validates the templates; for Jobs, by a dry-run creation.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
 	judge := runJudge{admission.NewTemplateJudge(options, api.BroadcastJobPath().String()+" was"), admission.NewDryRun(options)}
+	secrets := admission.NewSecretReview(options)
 	return &admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "AdvancedCronJob"},
 		Resource:   "advancedcronjobs",
@@ -34,8 +35,18 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJo
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1beta1.AdvancedCronJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.AdvancedCronJob) { api.Default(obj) },
-		ValidateCreate: func(_ context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
-			return validateCreate(obj, clock.RealClock{}.Now()), nil
+		ValidateCreate: func(ctx context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
+			problems := validateCreate(obj, clock.RealClock{}.Now())
+			images := obj.Spec.Template.ImageListPullJobTemplate
+			if images == nil {
+				return problems, nil
+			}
+			// The manager creates the runs, so the author must be able to read the Secrets.
+			denied, err := secrets.Check(ctx, obj.Namespace, images.Spec.PullSecrets, api.ImageListPath().Child("spec", "pullSecrets"))
+			if err != nil {
+				return nil, apierrors.NewInternalError(err)
+			}
+			return append(problems, denied...), nil
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
 			return validateUpdate(obj, stored, clock.RealClock{}.Now()), nil

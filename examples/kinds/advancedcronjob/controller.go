@@ -58,13 +58,14 @@ func jobKinds() []jobKind {
 	return []jobKind{
 		{v1beta1.JobTemplate, batchv1.SchemeGroupVersion.WithKind("Job"), "jobs", &batchv1.Job{}},
 		{v1beta1.BroadcastJobTemplate, v1beta1.GroupVersion.WithKind("BroadcastJob"), "broadcastjobs", &v1beta1.BroadcastJob{}},
+		{v1beta1.ImageListPullJobTemplate, v1beta1.GroupVersion.WithKind("ImageListPullJob"), "imagelistpulljobs", &v1beta1.ImageListPullJob{}},
 	}
 }
 
 // Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache. The
-// scheme must contain the types of Jobs, AdvancedCronJobs and BroadcastJobs. While the CRD of BroadcastJobs is not
-// installed, an event says so on AdvancedCronJobs with BroadcastJob templates. The Row of this kind says which fields
-// of Jobs the cache keeps.
+// scheme must contain the types of Jobs, AdvancedCronJobs, BroadcastJobs and ImageListPullJobs. While the CRD of
+// BroadcastJobs or of ImageListPullJobs is not installed, an event says so on AdvancedCronJobs with such templates. The
+// Row of this kind says which fields of Jobs the cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -166,6 +167,9 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	}
 	if typeOf(&spec.Template) == v1beta1.BroadcastJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("BroadcastJob")) {
 		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it"}
+	}
+	if typeOf(&spec.Template) == v1beta1.ImageListPullJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("ImageListPullJob")) {
+		return nil, reason.Reason{Code: NotInstalled, Path: api.ImageListPath().String(), Detail: "the CRD of ImageListPullJobs is not installed", Remedy: "install it"}
 	}
 	return when, nil
 }

@@ -1,5 +1,5 @@
 // Package advancedcronjob is the controller of AdvancedCronJobs. The controller starts jobs by a schedule: Jobs of
-// Kubernetes or BroadcastJobs. The function decide decides without side effects: which jobs to delete from the history,
+// Kubernetes, BroadcastJobs or ImageListPullJobs. The function decide decides without side effects: which jobs to delete from the history,
 // which jobs to replace, and which slot to start. A slot is a time at which a run is due. Package schedule computes the
 // slots, for the controller and for admission.
 //

@@ -48,7 +48,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 	return chaos.Plan{
 		Scheme: scheme, Seeds: 300, Steps: 800, Quiet: 3 * time.Minute,
-		Kinds: []client.Object{&v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}},
+		Kinds: []client.Object{&v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}, &v1beta1.ImageListPullJob{}},
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, started: map[types.UID]map[int64]bool{}, byUser: map[types.UID]bool{}, lost: map[string]bool{}, taken: map[string]bool{}, changed: map[types.UID][]change{}}
 			return chaos.Subject{

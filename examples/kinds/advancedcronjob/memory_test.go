@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 	b.clock = testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 	b.must(errors.Join(clientgoscheme.AddToScheme(b.scheme), v1beta1.AddToScheme(b.scheme)))
 	var err error
-	b.server, err = faultapi.New(b.scheme, b.clock.Now, &v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{})
+	b.server, err = faultapi.New(b.scheme, b.clock.Now, &v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}, &v1beta1.ImageListPullJob{})
 	b.must(err)
 	b.metrics, err = runs().Metrics(b.registry, "advancedcronjob")
 	b.must(err)

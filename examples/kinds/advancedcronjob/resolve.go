@@ -28,6 +28,9 @@ func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedu
 	if broadcast := spec.Template.BroadcastJobTemplate; broadcast != nil {
 		read.BroadcastJob(api.BroadcastJobPath().Child("spec"), &broadcast.Spec)
 	}
+	if images := spec.Template.ImageListPullJobTemplate; images != nil {
+		read.ImageListPullJob(api.ImageListPath().Child("spec"), &images.Spec)
+	}
 	judge.OneOf(read, "spec.concurrencyPolicy", spec.ConcurrencyPolicy, v1beta1.AllowConcurrent,
 		v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)
 	read.Refuse(validation.NotNegative(spec.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
@@ -37,7 +40,7 @@ func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedu
 	return when, read.Problems, read.Warnings
 }
 
-// oneTemplate returns an error unless exactly one template is set, of a kind that the controller supports.
+// oneTemplate returns an error unless exactly one template is set.
 func oneTemplate(read *judge.Reading, t *v1beta1.CronJobTemplate, path *field.Path) {
 	n := 0
 	for _, is := range []bool{t.JobTemplate != nil, t.BroadcastJobTemplate != nil, t.ImageListPullJobTemplate != nil} {
@@ -47,13 +50,9 @@ func oneTemplate(read *judge.Reading, t *v1beta1.CronJobTemplate, path *field.Pa
 	}
 	switch {
 	case n == 0:
-		read.Refuse(field.Required(path, "one of jobTemplate and broadcastJobTemplate"))
+		read.Refuse(field.Required(path, "one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"))
 	case n > 1:
 		read.Refuse(field.Forbidden(path, "has several templates; use one"))
-	}
-	if t.ImageListPullJobTemplate != nil {
-		read.Refuse(field.Forbidden(api.ImageListPath(),
-			"nobody runs ImageListPullJobs here; use jobTemplate or broadcastJobTemplate"))
 	}
 }
 

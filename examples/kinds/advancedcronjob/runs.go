@@ -58,6 +58,15 @@ func Read(object client.Object) (Run, bool) {
 		for i := range job.Status.Conditions {
 			run.State = ended(run.State, string(job.Status.Conditions[i].Type), job.Status.Conditions[i].Status)
 		}
+	case *v1beta1.ImageListPullJob:
+		run.Kind, began = v1beta1.GroupVersion.WithKind("ImageListPullJob"), job.Status.StartTime
+		switch status := &job.Status; {
+		case status.CompletionTime == nil:
+		case status.Succeeded < status.Desired:
+			run.State = Failed
+		default:
+			run.State = Succeeded
+		}
 	default:
 		return Run{}, false
 	}

@@ -74,7 +74,11 @@ func TestValidateCreate(t *testing.T) {
 			broadcast(obj)
 			obj.Spec.Template.JobTemplate = job
 		}, []string{"spec.template: Forbidden"}},
-		{"AC-4 a template that nobody runs", images, []string{"spec.template.imageListPullJobTemplate: Forbidden"}},
+		{"AC-4 a list of images", images, nil},
+		{"AC-4 a list without images", func(obj *v1beta1.AdvancedCronJob) {
+			images(obj)
+			obj.Spec.Template.ImageListPullJobTemplate.Spec.Images = nil
+		}, []string{"spec.template.imageListPullJobTemplate.spec.images: Required value"}},
 		{"2.1 negative numbers", set(func(s *v1beta1.AdvancedCronJobSpec) {
 			s.StartingDeadlineSeconds, s.SuccessfulJobsHistoryLimit, s.FailedJobsHistoryLimit = new(int64(-1)), new(int32(-1)), new(int32(-2))
 		}), []string{
@@ -135,7 +139,7 @@ func TestValidateUpdate(t *testing.T) {
 			obj.Spec.Template.BroadcastJobTemplate.Labels = map[string]string{"a": "b"}
 		}, []string{"spec.template.broadcastJobTemplate: Forbidden"}},
 		{"AC-5 another kind", broadcast, func(*v1beta1.AdvancedCronJob) {}, []string{"spec.template.jobTemplate: Forbidden", "spec.template.broadcastJobTemplate: Forbidden"}},
-		{"AC-5 images: nobody runs them", images, func(obj *v1beta1.AdvancedCronJob) {
+		{"AC-5 images", images, func(obj *v1beta1.AdvancedCronJob) {
 			images(obj)
 			obj.Spec.Template.ImageListPullJobTemplate.Spec.Images = []string{"b"}
 		}, []string{"spec.template.imageListPullJobTemplate: Forbidden"}},

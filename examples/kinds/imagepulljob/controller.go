@@ -151,10 +151,8 @@ func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	if d.Step.State == completion.Running {
 		err = r.act(ctx, v, pass, s, d, secrets)
 	}
-	if writeErr := r.write(ctx, v, d.Status); writeErr != nil || err != nil || d.Step.State == completion.Running {
-		return errors.Join(err, writeErr)
-	}
-	return r.letGo(ctx, v, pass)
+	// If the job ends here, the next pass releases the copies of Secrets: the cache shows the copies of this pass by then.
+	return errors.Join(err, r.write(ctx, v, d.Status))
 }
 
 // end cleans up after a job that has ended, and deletes the job when its TTL has passed.

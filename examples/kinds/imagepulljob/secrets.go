@@ -46,9 +46,9 @@ func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, 
 			return nil, err
 		}
 		known = synced{versions: versions, copies: plan.Of(holder(v.Owner)), why: plan.Why.String()}
-		if len(plan.Make)+len(plan.Refresh)+len(plan.Drop) > 0 {
+		if !plan.isIdle() {
 			known.versions = "" // the next pass finds the new versions
-			err = pass.Once(ctx, fanout.Task{Name: "copy pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, &plan) })
+			err = pass.Once(ctx, fanout.Task{Name: "copy pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, plan) })
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +105,8 @@ func (r *Reconciler) copiesFor(job *v1beta1.ImagePullJob) []client.Object {
 
 // plan reads the sources and the copies from the API server, because the cache has no data of Secrets, and decides
 // which copies to write. The holders are the holders of the copies that still run and, if wanted is true, the job.
-func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted bool) (pullsecret.Plan, error) {
+func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted bool) (*copyPlan, error) {
+	live := map[string]*corev1.Secret{}
 	var copies []pullsecret.Copy
 	var holders []pullsecret.Holder
 	names := map[types.NamespacedName]bool{}
@@ -121,14 +122,14 @@ func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted
 	}
 	seen := map[string]bool{holder(job): true}
 	for _, found := range r.copiesFor(job) {
-		c, err := r.readCopy(ctx, found)
+		secret, c, err := r.readCopy(ctx, found)
 		if err != nil {
-			return pullsecret.Plan{}, err
+			return nil, err
 		}
-		if c == nil {
+		if secret == nil {
 			continue
 		}
-		copies = append(copies, *c)
+		live[c.Name], copies = secret, append(copies, c)
 		for _, name := range c.Holders {
 			if other := r.running(name); !seen[name] && other != nil {
 				add(other)
@@ -138,10 +139,25 @@ func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted
 	}
 	var sources []pullsecret.Source
 	for name := range names {
-		sources = append(sources, r.read(ctx, name))
+		source := r.read(ctx, name)
+		if source.Err != nil { // the next attempt comes soon, and the copies stay as before
+			return nil, fmt.Errorf("reading pull secret %s: %w", name, source.Err)
+		}
+		sources = append(sources, source)
 	}
-	return pullsecret.Synced(sources, copies, holders), nil
+	return &copyPlan{pullsecret.Synced(sources, copies, holders), live}, nil
 }
+
+// copyPlan says which copies to write. live are the copies as read from the API server, by name: nobody else may have
+// changed a copy since then.
+type copyPlan struct {
+	pullsecret.Plan
+
+	live map[string]*corev1.Secret
+}
+
+// isIdle reports whether nothing is to be written.
+func (p *copyPlan) isIdle() bool { return len(p.Make)+len(p.Refresh)+len(p.Drop) == 0 }
 
 // running returns the job with the name of a holder, if the job still needs copies.
 func (r *Reconciler) running(name string) *v1beta1.ImagePullJob {
@@ -176,24 +192,24 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) pullse
 }
 
 // readCopy returns a copy, or nil for a Secret that is gone or is no copy.
-func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*pullsecret.Copy, error) {
+func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*corev1.Secret, pullsecret.Copy, error) {
 	secret := &corev1.Secret{}
 	err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(found), secret)
 	namespace, name, isCopy := strings.Cut(secret.Annotations[apps.AnnotationSecretSource], "/")
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("reading the copy %s of a pull secret: %w", found.GetName(), err)
+		return nil, pullsecret.Copy{}, fmt.Errorf("reading the copy %s of a pull secret: %w", found.GetName(), err)
 	case err != nil || !isCopy || secret.DeletionTimestamp != nil:
-		return nil, nil //nolint:nilnil // no copy, no error
+		return nil, pullsecret.Copy{}, nil
 	}
-	return &pullsecret.Copy{
+	return secret, pullsecret.Copy{
 		Name: secret.Name, Source: types.NamespacedName{Namespace: namespace, Name: name}, Holders: holdersOf(secret),
 		Content: pullsecret.Content{Type: secret.Type, Data: secret.Data},
 	}, nil
 }
 
 // carryOut writes copies as planned. The copies that were made get names.
-func (r *Reconciler) carryOut(ctx context.Context, v *view, plan *pullsecret.Plan) error {
+func (r *Reconciler) carryOut(ctx context.Context, v *view, plan *copyPlan) error {
 	var errs []error
 	for i := range plan.Make {
 		c := &plan.Make[i]
@@ -207,10 +223,19 @@ func (r *Reconciler) carryOut(ctx context.Context, v *view, plan *pullsecret.Pla
 		c.Name = secret.Name
 	}
 	for i := range plan.Refresh {
-		errs = append(errs, r.change(ctx, v, &plan.Refresh[i]))
+		c := &plan.Refresh[i]
+		secret := plan.live[c.Name]
+		fill(secret, c)
+		if err := v.Client.Update(ctx, secret); err != nil {
+			errs = append(errs, fmt.Errorf("refreshing the copy %s of a pull secret: %w", c.Name, err))
+		}
 	}
 	for i := range plan.Drop {
-		errs = append(errs, r.drop(ctx, v, plan.Drop[i].Name))
+		secret := plan.live[plan.Drop[i].Name]
+		err := v.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting the copy %s of a pull secret: %w", secret.Name, err))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -224,33 +249,13 @@ func nameOf(c *pullsecret.Copy) string {
 	return name + "-" + hex.EncodeToString(sum[:3])
 }
 
+// fill sets the content of a copy, without labels and annotations of the source, which OpenKruise has copied.
 func fill(secret *corev1.Secret, c *pullsecret.Copy) {
 	secret.Type, secret.Data = c.Content.Type, c.Content.Data
 	secret.Labels = nil
 	secret.Annotations = map[string]string{
 		apps.AnnotationSecretSource: c.Source.String(), apps.AnnotationSecretHolders: strings.Join(c.Holders, ","), apps.AnnotationSecretMode: string(v1beta1.ReferenceModeBatch),
 	}
-}
-
-// change replaces the content of a copy, without labels and annotations of the source that OpenKruise has copied.
-func (r *Reconciler) change(ctx context.Context, v *view, c *pullsecret.Copy) error {
-	secret := &corev1.Secret{}
-	if err := r.cache.APIReader().Get(ctx, client.ObjectKey{Namespace: apps.NamespacePullSecrets, Name: c.Name}, secret); err != nil {
-		return fmt.Errorf("reading the copy %s of a pull secret: %w", c.Name, err)
-	}
-	fill(secret, c)
-	if err := v.Client.Update(ctx, secret); err != nil {
-		return fmt.Errorf("refreshing the copy %s of a pull secret: %w", c.Name, err)
-	}
-	return nil
-}
-
-func (r *Reconciler) drop(ctx context.Context, v *view, name string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: apps.NamespacePullSecrets, Name: name}}
-	if err := client.IgnoreNotFound(v.Client.Delete(ctx, secret)); err != nil {
-		return fmt.Errorf("deleting the copy %s of a pull secret: %w", name, err)
-	}
-	return nil
 }
 
 // releaseCopies removes a job from the holders of copies. A job that holds no copies needs no request, so neither a
@@ -260,10 +265,10 @@ func (r *Reconciler) releaseCopies(ctx context.Context, v *view, pass *fanout.Pa
 		return nil
 	}
 	plan, err := r.plan(ctx, v.Owner, false)
-	if err != nil || len(plan.Make)+len(plan.Refresh)+len(plan.Drop) == 0 {
+	if err != nil || plan.isIdle() {
 		return err
 	}
-	return pass.Once(ctx, fanout.Task{Name: "release pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, &plan) })
+	return pass.Once(ctx, fanout.Task{Name: "release pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, plan) })
 }
 
 // secretsOfOwners returns the references of all jobs that own a tag. own are the references of the job itself.

@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, nil
 	}
 	pass := r.fanout.Begin(v)
-	d := decide(&observation{Node: v.Owner, Image: image, Delay: *r.options.CreationDelay, Exists: r.exists, Now: v.Now})
+	d := decide(&observation{Node: v.Owner, Image: image, Delay: *r.options.CreationDelay, Exists: r.exists, Runs: r.runs, Now: v.Now})
 	pass.Wake(d.After)
 	return pass.Result(pass.Once(ctx, fanout.Task{Name: "write the NodeImage"}, func() (bool, error) {
 		return r.write(ctx, v, image, d)
@@ -120,6 +120,15 @@ func (r *Reconciler) exists(ref corev1.ObjectReference) bool {
 	_, exists := r.jobs.ByUID(ref.UID)
 	return exists
 }
+
+// runs reports whether the owner of a tag is a job that has not ended. A job that never ends does not count: the job asks
+// for the tag again.
+func (r *Reconciler) runs(ref corev1.ObjectReference) bool {
+	job, exists := r.jobs.ByUID(ref.UID)
+	return exists && !hasEnded(job) && job.Spec.CompletionPolicy.Type != v1beta1.Never
+}
+
+func hasEnded(job *v1beta1.ImagePullJob) bool { return job.Status.CompletionTime != nil }
 
 // write carries out a decision.
 func (r *Reconciler) write(ctx context.Context, v *view, image *v1beta1.NodeImage, d decision) (changed bool, err error) {
@@ -147,11 +156,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, image *v1beta1.NodeImag
 
 func remove(ctx context.Context, c client.Client, image *v1beta1.NodeImage) error {
 	uid := image.UID
-	err := c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid})
-	if apierrors.IsConflict(err) {
-		return nil // another object of the name, whose event enqueues the Node
-	}
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid}))
 }
 
 // removeOrphan deletes a NodeImage without a Node. The API server must confirm that the Node does not exist, because

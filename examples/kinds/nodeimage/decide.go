@@ -21,9 +21,10 @@ type observation struct {
 	Image *v1beta1.NodeImage
 	// Delay is how long a Node must have been ready before the NodeImage is created.
 	Delay time.Duration
-	// Exists reports whether the owner of a tag exists.
-	Exists func(corev1.ObjectReference) bool
-	Now    time.Time
+	// Exists reports whether the owner of a tag exists. Runs reports whether the owner is a job that counts the answers
+	// of its Nodes and has not ended.
+	Exists, Runs func(corev1.ObjectReference) bool
+	Now          time.Time
 }
 
 // decision says what a reconciliation must do.
@@ -84,9 +85,20 @@ func (d *decision) tidy(o *observation) {
 	next := o.Image.DeepCopy()
 	changed := !maps.Equal(next.Labels, o.Node.Labels)
 	next.Labels = maps.Clone(o.Node.Labels)
+	refs := refsOf(&next.Spec)
 	wants := onnode.Wants(&next.Spec)
+	for i := range wants {
+		for j := range wants[i].Claims {
+			// A running job must not lose the answer of a Node, however long the job waits for other Nodes.
+			if claim := &wants[i].Claims[j]; claim.Owner != "" && o.Runs(refs[claim.Owner]) {
+				claim.Policy.TTL = nil
+			}
+		}
+	}
 	reports, _ := imagepull.Merge(wants, nil, onnode.Reports(next), o.Now)
-	left, after := imagepull.Sweep(wants, reports, o.existing(&next.Spec), o.Now)
+	left, after := imagepull.Sweep(wants, reports, func(owner imagepull.Owner) bool {
+		return owner == "" || o.Exists(refs[owner])
+	}, o.Now)
 	left, silence := sweepSilent(left, reports, o.Now)
 	if d.After = sooner(after, silence); onnode.SetWants(&next.Spec, left, nil, o.Now) {
 		changed = true
@@ -96,8 +108,8 @@ func (d *decision) tidy(o *observation) {
 	}
 }
 
-// existing returns a function that reports whether an owner exists, by its UID.
-func (o *observation) existing(spec *v1beta1.NodeImageSpec) func(imagepull.Owner) bool {
+// refsOf returns the references to owners, by UID.
+func refsOf(spec *v1beta1.NodeImageSpec) map[imagepull.Owner]corev1.ObjectReference {
 	refs := map[imagepull.Owner]corev1.ObjectReference{}
 	for _, image := range spec.Images {
 		for i := range image.Tags {
@@ -106,10 +118,7 @@ func (o *observation) existing(spec *v1beta1.NodeImageSpec) func(imagepull.Owner
 			}
 		}
 	}
-	return func(owner imagepull.Owner) bool {
-		ref, named := refs[owner]
-		return !named || o.Exists(ref)
-	}
+	return refs
 }
 
 // sweepSilent drops the claims that no agent has answered: a claim must not wait for ever for a Node that has lost its

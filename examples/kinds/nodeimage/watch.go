@@ -30,7 +30,7 @@ func byOwner(image *v1beta1.NodeImage) (keys []string) {
 }
 
 // watch adds event sources: a Node is enqueued when the Node becomes ready or changes its labels, on events of the
-// NodeImage, and when a job with tags in the NodeImage is deleted.
+// NodeImage, and when a job with tags in the NodeImage ends or is deleted.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	nodes := handler.Funcs{
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object.GetName()) },
@@ -57,8 +57,10 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	jobs := handler.Funcs{
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.jobGone(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
-				r.jobGone(q, e.ObjectOld)
+			before, ok := e.ObjectOld.(*v1beta1.ImagePullJob)
+			after, same := e.ObjectNew.(*v1beta1.ImagePullJob)
+			if ok && same && (before.UID != after.UID || hasEnded(before) != hasEnded(after)) {
+				r.jobGone(q, before)
 			}
 		},
 	}

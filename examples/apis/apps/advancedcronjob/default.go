@@ -37,8 +37,8 @@ func Default(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// defaultImageList sets the fields of an ImageListPullJob template that the schema requires but users leave out.
-// Otherwise the schema's error would hide the true reason: such jobs are not supported here.
+// defaultImageList sets the fields of an ImageListPullJob template as OpenKruise does: all of them, if the type of the
+// completion policy is missing, and none otherwise.
 func defaultImageList(spec *v1beta1.ImageListPullJobSpec) {
 	if spec.CompletionPolicy.Type != "" {
 		return

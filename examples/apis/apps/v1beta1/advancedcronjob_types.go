@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// AdvancedCronJob starts jobs by a schedule: Jobs of Kubernetes, or BroadcastJobs.
+// AdvancedCronJob starts jobs by a schedule: Jobs of Kubernetes, BroadcastJobs or ImageListPullJobs.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion

@@ -1,0 +1,294 @@
+package imagepulljob
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// sight is the input of a reconcile of a job: what the caches showed before the first write.
+type sight struct {
+	job   *v1beta1.ImagePullJob
+	busy  int // ready Nodes with an unanswered claim
+	made  int // claims made since
+	wrote bool
+	now   time.Time
+}
+
+func (w *story) look(t *chaos.Task, call *faultapi.Call) {
+	v, _ := t.View.(*sight)
+	switch {
+	case t.Controller != "imagepulljob":
+		return
+	case v != nil && v.wrote:
+		return
+	case call != nil && call.Verb != "get" && call.Verb != "list":
+		if v != nil {
+			v.wrote = true
+		}
+		return
+	}
+	if v == nil || call == nil || call.Resource.Resource != "secrets" { // Secrets are read after the job
+		v = &sight{now: time.Now(), job: &v1beta1.ImagePullJob{}}
+		t.View = v
+		if t.Process.Cache.Get(context.Background(), t.Object, v.job) != nil {
+			v.job = nil
+		}
+	}
+	if v.busy = 0; v.job == nil {
+		return
+	}
+	var images v1beta1.NodeImageList
+	w.must(t.Process.Cache.List(context.Background(), &images))
+	for i := range images.Items {
+		node := &corev1.Node{}
+		known := t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: images.Items[i].Name}, node) == nil
+		if known && isReady(node) && chosen(v.job, node.Name) && isBusy(&images.Items[i], v.job) {
+			v.busy++
+		}
+	}
+}
+
+// the judge's own reading of jobs and NodeImages.
+
+func chosen(job *v1beta1.ImagePullJob, node string) bool {
+	return job.Spec.Selector == nil || slices.Contains(job.Spec.Selector.Names, node)
+}
+
+// place splits an image of a story into name and tag.
+func place(image string) (name, tag string) {
+	i := len(image) - 1
+	for image[i] != ':' {
+		i--
+	}
+	return image[:i], image[i+1:]
+}
+
+func indexOf(tags []v1beta1.ImageTagStatus, tag string) int {
+	return slices.IndexFunc(tags, func(t v1beta1.ImageTagStatus) bool { return t.Tag == tag })
+}
+
+func isFinal(phase v1beta1.ImagePullPhase) bool {
+	return phase == v1beta1.ImagePhaseSucceeded || phase == v1beta1.ImagePhaseFailed
+}
+
+func sortedImages(image *v1beta1.NodeImage) iter.Seq2[string, v1beta1.ImageSpec] {
+	return func(yield func(string, v1beta1.ImageSpec) bool) {
+		for _, name := range slices.Sorted(maps.Keys(image.Spec.Images)) {
+			if !yield(name, image.Spec.Images[name]) {
+				return
+			}
+		}
+	}
+}
+
+// owned returns the tags of a job in a NodeImage, as "name:tag".
+func owned(image *v1beta1.NodeImage, job types.UID) (tags []string) {
+	for name, in := range sortedImages(image) {
+		for i := range in.Tags {
+			for _, ref := range in.Tags[i].OwnerReferences {
+				if ref.UID == job {
+					tags = append(tags, name+":"+in.Tags[i].Tag)
+				}
+			}
+		}
+	}
+	return tags
+}
+
+// isBusy reports whether a job's claim in a NodeImage has no answer.
+func isBusy(image *v1beta1.NodeImage, job *v1beta1.ImagePullJob) bool {
+	if !slices.Contains(owned(image, job.UID), job.Spec.Image) {
+		return false
+	}
+	name, tag := place(job.Spec.Image)
+	i := slices.IndexFunc(image.Spec.Images[name].Tags, func(t v1beta1.ImageTagSpec) bool { return t.Tag == tag })
+	version := image.Spec.Images[name].Tags[i].Version
+	if own, has := image.Spec.Images[name].Tags[i].OwnerVersions[string(job.UID)]; has {
+		version = own
+	}
+	statuses := image.Status.ImageStatuses[name].Tags
+	k := indexOf(statuses, tag)
+	return k < 0 || statuses[k].Version < version || !isFinal(statuses[k].Phase)
+}
+
+func (w *story) judge(write *chaos.Write) {
+	switch after := write.After.(type) {
+	case *v1beta1.NodeImage:
+		before, _ := write.Before.(*v1beta1.NodeImage)
+		w.judgeImage(write, before, after)
+		return
+	case *v1beta1.ImagePullJob:
+		before, _ := write.Before.(*v1beta1.ImagePullJob)
+		w.judgeJob(write, before, after)
+		return
+	case *corev1.Secret:
+		w.judgeCopy(after)
+		return
+	}
+	if _, isImage := write.Before.(*v1beta1.NodeImage); isImage && write.After == nil && w.node(write.Before.GetName()) != nil {
+		if node := w.node(write.Before.GetName()); node.DeletionTimestamp == nil && node.CreationTimestamp.Before(new(write.Before.GetCreationTimestamp())) {
+			w.Failf("IP-31", "the NodeImage of Node %s is deleted", node.Name)
+		}
+	}
+}
+
+func (w *story) judgeImage(write *chaos.Write, before, after *v1beta1.NodeImage) {
+	if before == nil {
+		return
+	}
+	if !equality.Semantic.DeepEqual(before.Status, after.Status) {
+		w.Failf("IP-68", "the manager writes the status of NodeImage %s", after.Name)
+	}
+	for _, name := range jobNames() {
+		job := w.job(name)
+		if job == nil {
+			continue
+		}
+		was, is := owned(before, job.UID), owned(after, job.UID)
+		for _, tag := range was {
+			if !slices.Contains(is, tag) && tag == job.Spec.Image && job.Spec.CompletionPolicy.Type == v1beta1.Always && chosen(job, after.Name) && job.Status.CompletionTime == nil && job.DeletionTimestamp == nil &&
+				w.node(after.Name) != nil && !w.isStale(write, job) {
+				w.Failf("IP-33", "job %s loses its claim for %s on %s", name, tag, after.Name)
+			}
+		}
+		if len(is) > len(was) {
+			w.judgeClaim(write, job)
+		}
+	}
+}
+
+// isStale reports whether the writer has seen another spec of a job, or another NodeImage.
+func (w *story) isStale(write *chaos.Write, job *v1beta1.ImagePullJob) bool {
+	v, _ := write.Task.View.(*sight)
+	return v != nil && v.job != nil && (v.job.Generation != job.Generation || v.job.UID != job.UID)
+}
+
+func (w *story) judgeClaim(write *chaos.Write, job *v1beta1.ImagePullJob) {
+	v, _ := write.Task.View.(*sight)
+	switch {
+	case v == nil || v.job == nil || v.job.UID != job.UID:
+		w.Failf("IP-4", "a claim for job %s by somebody else", job.Name)
+		return
+	case v.job.Status.CompletionTime != nil || v.job.DeletionTimestamp != nil:
+		w.Failf("IP-11", "a claim for job %s, which has ended", job.Name)
+	}
+	if v.made++; v.busy+v.made > v.job.Spec.Parallelism.IntValue() {
+		w.Failf("IP-10", "job %s pulls on %d Nodes, and has begun %d more; %d are allowed", job.Name, v.busy, v.made, v.job.Spec.Parallelism.IntValue())
+	}
+}
+
+func (w *story) judgeJob(write *chaos.Write, before, after *v1beta1.ImagePullJob) {
+	if before == nil || equality.Semantic.DeepEqual(before.Status, after.Status) {
+		return
+	}
+	status := &after.Status
+	if before.Status.CompletionTime != nil {
+		w.Failf("IP-11", "the status of job %s changes after the end", after.Name)
+	}
+	if status.Desired < status.Active+status.Succeeded+status.Failed || int(status.Failed) != len(status.FailedNodes) {
+		w.Failf("IP-63", "job %s: numbers %+v", after.Name, status)
+	}
+	if status.Failed > 0 && len(status.Failures) != int(status.Failed) {
+		w.Failf("IP-70", "job %s does not say why: %+v", after.Name, status)
+	}
+	if v, _ := write.Task.View.(*sight); status.CompletionTime != nil && v != nil && v.job != nil {
+		deadline := v.job.Spec.CompletionPolicy.ActiveDeadlineSeconds
+		isLate := deadline != nil && v.job.Status.StartTime != nil && !v.now.Before(v.job.Status.StartTime.Add(time.Duration(*deadline)*time.Second))
+		if !isLate && status.Succeeded+status.Failed != status.Desired {
+			w.Failf("IP-11", "job %s ends early: %+v", after.Name, status)
+		}
+	}
+}
+
+func (w *story) judgeCopy(secret *corev1.Secret) {
+	if secret.Namespace != apps.NamespacePullSecrets || secret.Type != corev1.SecretTypeDockerConfigJson || len(secret.Labels) > 0 {
+		w.Failf("IP-65", "a Secret is written: %s/%s of type %s with labels %v", secret.Namespace, secret.Name, secret.Type, secret.Labels)
+	}
+	if bytes.Contains(secret.Data[corev1.DockerConfigJsonKey], []byte("other.test")) {
+		w.Failf("IP-65", "the copy %s has credentials for another registry", secret.Name)
+	}
+}
+
+func (w *story) converged() {
+	for _, name := range jobNames() {
+		job := w.job(name)
+		if job == nil {
+			continue
+		}
+		switch ended := job.Status.CompletionTime != nil; {
+		case job.DeletionTimestamp != nil:
+			w.Failf("IP-62", "job %s is not let go: %v", name, job.Finalizers)
+		case !ended && job.Spec.CompletionPolicy.Type == v1beta1.Always:
+			w.Failf("IP-11", "job %s has not ended: %+v", name, job.Status)
+		case ended && slices.Contains(job.Finalizers, apps.FinalizerImagePullJob):
+			w.Failf("IP-62", "job %s has ended with a finalizer", name)
+		case !ended && job.Status.Succeeded+job.Status.Failed != job.Status.Desired:
+			w.Failf("IP-8", "job %s: %+v", name, job.Status)
+		}
+	}
+	w.convergedImages()
+	w.convergedCopies()
+}
+
+func (w *story) convergedImages() {
+	for _, name := range nodeNames() {
+		node := w.node(name)
+		image, _ := w.Server.Stored(&v1beta1.NodeImage{}, client.ObjectKey{Name: name}).(*v1beta1.NodeImage)
+		if (node != nil) != (image != nil) {
+			w.Failf("IP-30, IP-31", "Node %s is there: %t, and its NodeImage: %t", name, node != nil, image != nil)
+			continue
+		}
+		if node == nil {
+			continue
+		}
+		if !maps.Equal(node.Labels, image.Labels) {
+			w.Failf("IP-32", "Node %s has the labels %v, and its NodeImage %v", name, node.Labels, image.Labels)
+		}
+		for _, in := range image.Spec.Images {
+			for i := range in.Tags {
+				for _, ref := range in.Tags[i].OwnerReferences {
+					if job := w.job(ref.Name); job == nil || job.UID != ref.UID {
+						w.Failf("IP-33", "tag %s on %s is of job %s, which is gone", in.Tags[i].Tag, name, ref.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (w *story) convergedCopies() {
+	source, _ := w.Server.Stored(&corev1.Secret{}, client.ObjectKey{Namespace: team, Name: "pull"}).(*corev1.Secret)
+	held := map[string]bool{}
+	for _, secret := range faultapi.All[*corev1.Secret](w.Server) {
+		for _, holder := range byHolder(secret) {
+			job := w.job(holder[len(team)+1:])
+			if held[holder] = true; job == nil || job.Status.CompletionTime != nil {
+				w.Failf("IP-23", "copy %s is held by %s, which needs no copy", secret.Name, holder)
+			}
+			if source == nil {
+				w.Failf("IP-61", "copy %s of a Secret that is gone", secret.Name)
+			}
+		}
+	}
+	for _, name := range jobNames() {
+		job := w.job(name)
+		needs := job != nil && job.Status.CompletionTime == nil && len(job.Spec.PullSecrets) > 0 && job.Spec.Image != "nginx:1" && source != nil
+		if needs && !held[team+"/"+name] {
+			w.Failf("IP-20", "job %s has no copy of its pull secret", name)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package imagepulljob
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+)
+
+// FuzzFaults: controller and admission find the same faults in any spec.
+func FuzzFaults(f *testing.F) {
+	rules := newFlags()
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.ImagePullJob]{
+		Object: func(spec []byte) (objects []*v1beta1.ImagePullJob, ok bool) {
+			obj := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "warm"}}
+			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
+				return nil, false
+			}
+			return []*v1beta1.ImagePullJob{obj}, len(obj.Spec.Undecodable) == 0
+		},
+		Resolve: func(obj *v1beta1.ImagePullJob) (problems, warnings judge.Faults) {
+			_, problems, warnings = rules.rules().resolve(obj)
+			return problems, warnings
+		},
+		Create: endpoint(admission.Options{}, rules).ValidateCreate,
+	})
+}
