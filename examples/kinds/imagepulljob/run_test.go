@@ -1,0 +1,184 @@
+package imagepulljob_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage/onnode"
+	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+)
+
+// NodeImages are in no namespace, so the package has its own control plane.
+var env = controlplanetest.New(controlplane.Options{Nodes: 3})
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+// cluster is the view of the test on the control plane.
+type cluster struct {
+	client.WithWatch
+	t         testing.TB
+	namespace string
+}
+
+func start(t testing.TB) *cluster {
+	t.Helper()
+	cp := env.Start(t)
+	c := &cluster{WithWatch: controllertest.Client(t, cp), t: t, namespace: env.Namespace(t)}
+	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps.NamespacePullSecrets}})
+	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool {
+		return !slices.Contains([]string{"NodeImage", "ImagePullJob", "ImageListPullJob"}, k.Kind.Kind)
+	})
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	kind.AddFlags(rows, flags)
+	if err := flags.Parse([]string{"--nodeimage-creation-delay=1s"}); err != nil {
+		t.Fatal(err)
+	}
+	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GateImagePullJob: true})
+	controllertest.Manager(t, cp, manager.Options{Kinds: rows, Loops: []kinds.Loop{}, Gates: gates})
+	return c
+}
+
+func (c *cluster) create(object client.Object) {
+	c.t.Helper()
+	if err := c.Create(c.t.Context(), object); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// agents takes a step on each Node: a wanted image is pulled, unless the name of the image contains "broken".
+func (c *cluster) agents(ctx context.Context) error {
+	images := &v1beta1.NodeImageList{}
+	if err := c.List(ctx, images); err != nil {
+		return err
+	}
+	for i := range images.Items {
+		obj := &images.Items[i]
+		var reports []imagepull.Report
+		for _, want := range onnode.Wants(&obj.Spec) {
+			now := time.Now()
+			report := imagepull.Report{Image: want.Image, Round: want.Round, Phase: imagepull.Succeeded, Present: true, Started: now, Ended: now}
+			if strings.Contains(want.Image.Name(), "broken") {
+				report.Phase, report.Present, report.Message = imagepull.Failed, false, "manifest unknown"
+			}
+			reports = append(reports, report)
+		}
+		if obj.Status.Succeeded+obj.Status.Failed == int32(len(reports)) {
+			continue
+		}
+		onnode.SetReports(obj, reports, time.Now())
+		if err := client.IgnoreNotFound(c.Status().Update(ctx, obj)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until waits for a state of an object, while agents work.
+func (c *cluster) until(object client.Object, agents bool, is func() bool) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
+		if agents {
+			if err := c.agents(ctx); err != nil {
+				return err
+			}
+		}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if !is() {
+			return fmt.Errorf("%T %s: %+v", object, object.GetName(), object)
+		}
+		return nil
+	})
+}
+
+// copies are the names of the copies of Secrets, with their holders.
+func (c *cluster) copies(ctx context.Context) (out []string, err error) {
+	secrets := &corev1.SecretList{}
+	err = c.List(ctx, secrets, client.InNamespace(apps.NamespacePullSecrets))
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		out = append(out, s.Annotations[apps.AnnotationSecretSource]+" for "+s.Annotations[apps.AnnotationSecretHolders]+" "+string(s.Data[corev1.DockerConfigJsonKey]))
+	}
+	return out, err
+}
+
+// TestPulls takes jobs through their lives on a real API server: NodeImages of Nodes, a copy of a Secret, claims,
+// answers of agents, the end, and the jobs of a list.
+func TestPulls(t *testing.T) {
+	c := start(t)
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		images := &v1beta1.NodeImageList{}
+		if err := c.List(ctx, images); err != nil || len(images.Items) != 3 {
+			return fmt.Errorf("IP-30: %d NodeImages: %w", len(images.Items), err)
+		}
+		return nil
+	})
+	const auth = `{"auths":{"reg.test":{"auth":"YTpi"},"other.test":{"auth":"YzpkZQ=="}}}`
+	c.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "pull", Labels: map[string]string{"a": "b"}}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(auth)},
+	})
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "warm"}}
+	job.Spec.Image, job.Spec.PullSecrets, job.Spec.CompletionPolicy.Type = "reg.test/app:v1", []string{"pull"}, v1beta1.Always
+	job.Spec.Parallelism = new(intstr.FromInt32(2))
+	c.create(job)
+	c.until(job, false, func() bool { return job.Status.Desired == 3 && job.Status.Active == 2 })
+	copies, err := c.copies(t.Context())
+	if want := []string{c.namespace + "/pull for " + c.namespace + `/warm {"auths":{"reg.test":{"auth":"YTpi"}}}`}; err != nil || !slices.Equal(copies, want) {
+		t.Errorf("IP-20, IP-65 copies %q, want %q, %v", copies, want, err)
+	}
+	c.until(job, true, func() bool { return job.Status.CompletionTime != nil && len(job.Finalizers) == 0 })
+	if s := &job.Status; s.Succeeded != 3 || s.Failed != 0 || s.Message != "job has completed" {
+		t.Errorf("IP-11 %+v", s)
+	}
+	if copies, err := c.copies(t.Context()); err != nil || len(copies) > 0 {
+		t.Errorf("IP-23 copies %q, %v", copies, err)
+	}
+	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "list"}}
+	list.Spec.Images, list.Spec.CompletionPolicy.Type = []string{"reg.test/broken:v1", "reg.test/app:v1"}, v1beta1.Always
+	list.Spec.Parallelism = new(intstr.FromInt32(3))
+	c.create(list)
+	c.until(list, true, func() bool { return list.Status.CompletionTime != nil })
+	if s := &list.Status; s.Desired != 2 || s.Succeeded != 1 || len(s.FailedImageStatuses) != 1 || !strings.Contains(s.FailedImageStatuses[0].Message, "manifest unknown") {
+		t.Errorf("IP-43, IP-70 %+v", s)
+	}
+	if err := c.Delete(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		images := &v1beta1.NodeImageList{}
+		if err := c.List(ctx, images); err != nil {
+			return err
+		}
+		for i := range images.Items {
+			for _, tag := range images.Items[i].Spec.Images["reg.test/app"].Tags {
+				for _, owner := range tag.OwnerReferences {
+					if owner.UID == job.UID {
+						return fmt.Errorf("IP-37 a tag of the job is left on %s", images.Items[i].Name)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
