@@ -50,6 +50,9 @@ func TestImagePullJob(t *testing.T) {
 	if err := f.Create(t.Context(), secrets); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
+	controlplanetest.Eventually(t, within, func(ctx context.Context) error { // a Node gets its NodeImage 30 s after it is ready
+		return f.Get(ctx, client.ObjectKey{Name: f.node.Name()}, &v1beta1.NodeImage{})
+	})
 	f.pullSecret("registry")
 	image := f.privateImage("job", fakeregistry.Access{Bearer: true})
 	done := f.pullJob("with", image, "registry")

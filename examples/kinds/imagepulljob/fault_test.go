@@ -3,6 +3,7 @@ package imagepulljob
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -150,7 +151,9 @@ func (w *story) submit(name string) {
 	if w.Chance(40) {
 		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"n2", "n0"}}
 	}
-	w.Logf("user: job %s of %s, %s at once, %+v, secrets %v", name, job.Spec.Image, job.Spec.Parallelism, job.Spec.CompletionPolicy, job.Spec.PullSecrets)
+	policy, err := json.Marshal(job.Spec.CompletionPolicy)
+	w.must(err)
+	w.Logf("user: job %s of %s, %s at once, %s, secrets %v", name, job.Spec.Image, job.Spec.Parallelism, policy, job.Spec.PullSecrets)
 	w.must(w.User.Create(context.Background(), job))
 }
 

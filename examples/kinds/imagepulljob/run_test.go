@@ -154,6 +154,13 @@ func TestPulls(t *testing.T) {
 	if copies, err := c.copies(t.Context()); err != nil || len(copies) > 0 {
 		t.Errorf("IP-23 copies %q, %v", copies, err)
 	}
+	none := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "none"}, Spec: job.Spec}
+	none.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"missing"}}
+	c.create(none)
+	c.until(none, false, func() bool { return none.Status.CompletionTime != nil && len(none.Finalizers) == 0 })
+	if copies, err := c.copies(t.Context()); err != nil || len(copies) > 0 {
+		t.Errorf("IP-23 copies %q of a job that has ended at once, %v", copies, err)
+	}
 	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "list"}}
 	list.Spec.Images, list.Spec.CompletionPolicy.Type = []string{"reg.test/broken:v1", "reg.test/app:v1"}, v1beta1.Always
 	list.Spec.Parallelism = new(intstr.FromInt32(3))

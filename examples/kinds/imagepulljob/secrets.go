@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -138,7 +139,7 @@ func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted
 		}
 	}
 	var sources []pullsecret.Source
-	for name := range names {
+	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
 		source := r.read(ctx, name)
 		if source.Err != nil { // the next attempt comes soon, and the copies stay as before
 			return nil, fmt.Errorf("reading pull secret %s: %w", name, source.Err)
