@@ -128,16 +128,17 @@ func layers() []layer {
 		{"examples/apis/...", types, "examples/apis/... decode ordinals podstate pvc reason rollout/partition sidecarcontrol/sizing"},
 		{"examples/launchorder", pure, "podpatch podstate reason"},
 		{"examples/kruise/metrics", free, "expectations reason"},
-		{"examples/kruise/judge", pure, "examples/apis/... decode podorder reason rollout/partition"}, // of specs
+		{"examples/kruise/judge", pure, "examples/apis/... decode node/imagepull podorder reason rollout/partition"}, // of specs
 		{"examples/kruise/faulttest", free, "examples/apis/apps examples/apis/apps/v1beta1 examples/kruise/judge reason"},
 		{"examples/kruise/restart", pure, "completion examples/apis/... examples/kruise/judge lifecycle node/containerrestart/batch podcontrol podstate reason rollout"},
 		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/kruise/restart examples/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/apis/apps/conversion examples/config examples/manager testing/child testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},
-		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/..."},                                  // the half of a kind in a node agent
-		{"examples/workloads", free, "KIT examples/apis/..."},                                                                       // of all kinds, also those that users list
-		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise/... examples/workloads"}, // a room for each kind: no kind knows another
+		{"examples/kinds/nodeimage/onnode", pure, "completion examples/apis/... node/imagepull"},                                                                    // the words of NodeImages, for agents and jobs
+		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/..."},                                                                  // the half of a kind in a node agent
+		{"examples/workloads", free, "KIT examples/apis/..."},                                                                                                       // of all kinds, also those that users list
+		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/nodeimage/onnode examples/kruise/... examples/workloads"}, // a room for each kind: no kind knows another
 		{"examples/controllers/launchpriority", free, "KIT examples/launchorder examples/kruise"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"}, // of Pods, without a kind of the API
 		{"examples/admission", free, "decode examples/apis/... podstate reason sidecarcontrol/podwebhook"},

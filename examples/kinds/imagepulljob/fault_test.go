@@ -150,6 +150,9 @@ func (w *story) submit(name string) {
 	}
 	if w.Chance(40) {
 		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"n2", "n0"}}
+		if w.Chance(25) { // the job ends at once
+			job.Spec.Selector.Names = []string{"missing"}
+		}
 	}
 	policy, err := json.Marshal(job.Spec.CompletionPolicy)
 	w.must(err)
