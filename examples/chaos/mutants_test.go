@@ -606,7 +606,8 @@ func imagePullJobMutants() []mutant {
 	return []mutant{
 		{
 			"a running job loses the answers of its Nodes when the TTL of a tag passes", "examples/kinds/nodeimage/decide.go",
-			`claim.Owner != "" && o.Runs(refs[claim.Owner])`, `claim.Owner != "" && !o.Exists(refs[claim.Owner])`, of,
+			`claim.Owner != "" && o.Runs(refs[claim.Owner])`, `claim.Owner != "" && !o.Exists(refs[claim.Owner])`,
+			schedules{tests: "./kinds/imagepulljob", first: 200},
 		},
 		{
 			"a job holds copies of Secrets after its end", "examples/kinds/imagepulljob/act.go",
@@ -620,7 +621,8 @@ func imagePullJobMutants() []mutant {
 		{
 			"a conflict over a NodeImage without a Node is not tried again", "examples/kinds/nodeimage/controller.go",
 			"return client.IgnoreNotFound(c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid}))",
-			"_ = c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid})\n\treturn nil", of,
+			"_ = c.Delete(ctx, image.DeepCopy(), client.Preconditions{UID: &uid})\n\treturn nil",
+			schedules{tests: "./kinds/imagepulljob", first: 301},
 		},
 	}
 }
