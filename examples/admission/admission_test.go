@@ -71,7 +71,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	groups, versions, unprotected := map[string]string{}, map[string][]string{}, map[string]bool{}
 	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io", "vpodplace.kb.io", "vkruisedaemon.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
-		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
+		for _, path := range admission.Paths(kind.Endpoints([]kind.Row{k}, admission.Options{})...) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
 			resources[name], groups[name], wanted = k.Resource, k.Kind.Group, append(wanted, name)
 			unprotected[name] = !k.Protected

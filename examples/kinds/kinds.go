@@ -15,7 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/kinds/daemonset"
 	"github.com/workloadkit/workloadkit/examples/kinds/ephemeraljob"
+	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe"
 	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/kinds/podprobemarker"
 	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/kinds/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/kinds/sidecarset"
@@ -42,6 +44,8 @@ func All() []kind.Row {
 		podunavailablebudget.Row(),
 		uniteddeployment.Row(),
 		ephemeraljob.Row(),
+		podprobemarker.Row(),
+		nodepodprobe.Row(),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/ownercache"
@@ -48,6 +49,7 @@ func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[c
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // Nodes are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
+		&v1alpha1.NodePodProbe{}:     {Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}, // one per Node
 	}
 	read := map[reflect.Type]*keeper{}
 	for _, all := range append([][]kind.Cached{counted()}, cachedOf(rows)...) {
@@ -214,7 +216,7 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedNode keeps the fields of a Node that decide where Pods can run. With thousands of Nodes the remaining fields
+// strippedNode keeps the fields of a Node that decide where Pods can run, and whether the Node is ready. With thousands of Nodes the remaining fields
 // would need most of the memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -225,6 +227,11 @@ func strippedNode(obj any) (any, error) {
 	out.Annotations, out.ManagedFields = nil, nil
 	out.Spec.Taints, out.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
 	out.Status.Allocatable = node.Status.Allocatable
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
 	return out, nil
 }
 
