@@ -1,5 +1,5 @@
 // Package daemon runs the agent of a Node in place of OpenKruise's daemon. The agent restarts containers for
-// ContainerRecreateRequests, and reports with which values of labels and annotations in their environments containers
+// ContainerRecreateRequests, runs the probes of PodProbeMarkers, and reports with which values of labels and annotations in their environments containers
 // run.
 //
 // If a container runtime, a CRD or the API server is unavailable, the agent waits and says so: see [Daemon.Waiting].
@@ -71,6 +71,7 @@ func (s Sockets) Paths() []string {
 type Daemon struct {
 	agent    *agent.Agent
 	requests *onnode.Watched
+	probes   *probes
 }
 
 // New returns the agent of a Node; config says how to reach the API server. New sends no request.
@@ -89,8 +90,12 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	ways.Restarts.Done = counts.restarted
+	runtimes := cri.NewRuntimes(o.Sockets.Paths)
+	if d.probes, err = newProbes(config, o.Node, runtimes); err != nil {
+		return nil, err
+	}
 	d.agent, err = agent.New(config, o.Node, Work(ways), agent.Options{
-		WorkerOptions: agent.WorkerOptions{HookFailed: ways.HookFailed}, Runtimes: cri.NewRuntimes(o.Sockets.Paths),
+		WorkerOptions: agent.WorkerOptions{HookFailed: ways.HookFailed}, Runtimes: runtimes,
 	})
 	return d, err
 }
@@ -150,6 +155,8 @@ func both(first, second agent.Work) agent.Work {
 func (d *Daemon) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { _ = d.requests.Start(ctx) }) // Start never returns an error
+	all.Go(func() { _ = d.probes.lists.Start(ctx) })
+	all.Go(func() { _ = d.probes.runner.Start(ctx) })
 	err := d.agent.Run(ctx)
 	all.Wait()
 	return err
@@ -161,5 +168,5 @@ func (d *Daemon) Waiting() reason.List {
 	if missing := d.requests.Missing(); missing.Code != "" {
 		why = append(why, missing)
 	}
-	return why
+	return append(why, d.probes.waiting()...)
 }

@@ -3,6 +3,7 @@
 package onnode
 
 import (
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -67,4 +68,8 @@ func StatusOf(reports []probing.Report) (status v1alpha1.NodePodProbeStatus) {
 		status.PodProbeStatuses = append(status.PodProbeStatuses, s)
 	}
 	return status
+}
+
+func sameProbe(a, b *probing.Assigned) bool {
+	return a.Name == b.Name && a.Container == b.Container && apiequality.Semantic.DeepEqual(a.Probe, b.Probe)
 }

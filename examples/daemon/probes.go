@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+
+	containers "github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
+	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe/onnode"
+	"github.com/workloadkit/workloadkit/node/cri"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// probes runs the probes in the NodePodProbe of the Node.
+type probes struct {
+	lists  *onnode.Watched
+	runner *onnode.Probes
+}
+
+func newProbes(config *rest.Config, node string, runtimes *cri.Runtimes) (*probes, error) {
+	sink, err := newEvents(config, node)
+	if err != nil {
+		return nil, err
+	}
+	p := &probes{}
+	if p.lists, err = onnode.NewWatched(config, node, func() { p.runner.Wake() }); err != nil {
+		return nil, fmt.Errorf("probes of Node %s: %w", node, err)
+	}
+	p.runner = onnode.New(p.lists, runtimes, onnode.Options{Tell: func(ctx context.Context, e onnode.Event) {
+		sink.tell(ctx, containers.Event{Pod: e.Pod, Container: e.Container, Type: e.Type, Reason: e.Reason, Message: e.Message})
+	}})
+	return p, nil
+}
+
+// waiting returns why the agent does not know which probes to run; nil if the agent does.
+func (p *probes) waiting() reason.List {
+	if missing := p.lists.Missing(); missing.Code != "" {
+		return reason.List{missing}
+	}
+	return nil
+}
