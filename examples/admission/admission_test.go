@@ -26,7 +26,7 @@ import (
 
 // undefaulted are the kinds of OpenKruise without a webhook for defaults.
 func undefaulted() []string {
-	return []string{"EphemeralJob", "PersistentPodState", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
+	return []string{"EphemeralJob", "PersistentPodState", "PodProbeMarker", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
 }
 
 func TestPaths(t *testing.T) {
@@ -37,6 +37,9 @@ func TestPaths(t *testing.T) {
 		"/validate-ingress", "/validate-kruise-daemon", "/validate-namespace", "/validate-service",
 	}
 	for _, row := range kinds.All() {
+		if row.Admission == nil {
+			continue
+		}
 		name := "-" + strings.ReplaceAll(row.Kind.Group, ".", "-") + "-" + row.Name()
 		if want = append(want, "/validate"+name); !slices.Contains(undefaulted(), row.Kind.Kind) {
 			want = append(want, "/mutate"+name)

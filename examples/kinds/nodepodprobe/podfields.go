@@ -18,7 +18,11 @@ func podFields(kept, pod *corev1.Pod) {
 	kept.Status.PodIP = pod.Status.PodIP
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
-		if (c.Type == corev1.PodInitialized || isMark(c)) && podstate.Condition(kept, c.Type) == nil {
+		switch {
+		case podstate.Condition(kept, c.Type) != nil:
+		case c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue:
+			kept.Status.Conditions = append(slices.Clip(kept.Status.Conditions), corev1.PodCondition{Type: c.Type, Status: c.Status})
+		case isMark(c):
 			kept.Status.Conditions = append(slices.Clip(kept.Status.Conditions), *c)
 		}
 	}
