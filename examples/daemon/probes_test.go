@@ -10,13 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -130,4 +135,57 @@ func (n *node) told(pod *corev1.Pod, reasons ...string) {
 		}
 		return nil
 	})
+}
+
+// TestLiveness: containers that fail liveness probes restart under a budget of one Pod, and ever more seldom; the kubelet
+// has no liveness probe, and the Pod hears of the restart.
+func TestLiveness(t *testing.T) {
+	n := newNode(t)
+	gates := apps.DefaultGates()
+	gates[apps.GatePodUnavailableBudgetUpdate], gates[apps.GateEnhancedLivenessProbe] = true, true
+	controllertest.Serve(t, n.cp, n, manager.Options{Gates: gates})
+	n.agent()
+	labels := map[string]string{"app": "live"}
+	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "live"}}
+	cs.Spec.Replicas, cs.Spec.Selector, cs.Spec.Template.Labels = ptr.To[int32](3), &metav1.LabelSelector{MatchLabels: labels}, labels
+	cs.Spec.Template.Annotations = map[string]string{controlplane.StartDelay: "1s", apps.AnnotationUsingEnhancedLiveness: "true"}
+	cs.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "log", Image: "log:1"}}
+	cs.Spec.Template.Spec.Containers[0].LivenessProbe = &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"false"}}}, PeriodSeconds: 1, FailureThreshold: 1, InitialDelaySeconds: 5,
+	}
+	budget := &policyv1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "live"}}
+	budget.Spec.Selector, budget.Spec.MaxUnavailable = cs.Spec.Selector, ptr.To(intstr.FromInt32(1))
+	for _, object := range []client.Object{budget, cs} {
+		if err := n.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pods corev1.PodList
+	controlplanetest.Eventually(t, 3*within, func(ctx context.Context) error {
+		if err := n.List(ctx, &pods, client.InNamespace(n.namespace), client.MatchingLabels(labels)); err != nil {
+			return err
+		}
+		if len(pods.Items) != 3 {
+			return fmt.Errorf("%d Pods", len(pods.Items))
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; podstate.ContainerStatus(pod, "app") == nil || podstate.ContainerStatus(pod, "app").RestartCount == 0 {
+				return fmt.Errorf("Pod %s: %+v", pod.Name, pod.Status.ContainerStatuses)
+			}
+		}
+		return nil
+	})
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.Containers[0].LivenessProbe != nil || pod.Annotations[apps.AnnotationContainerProbeContext] == "" {
+			t.Errorf("EL-1 Pod %s has %+v, %v", pod.Name, pod.Spec.Containers[0].LivenessProbe, pod.Annotations)
+		}
+		if s := podstate.ContainerStatus(pod, "log"); s.RestartCount != 0 {
+			t.Errorf("EL-2 container log of Pod %s has restarted %d times", pod.Name, s.RestartCount)
+		}
+		if s := podstate.ContainerStatus(pod, "app"); s.RestartCount > 3 {
+			t.Errorf("container app of Pod %s has restarted %d times", pod.Name, s.RestartCount)
+		}
+	}
+	n.told(&pods.Items[0], apps.EventLivenessFailed)
 }

@@ -16,9 +16,11 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe/onnode"
 	"github.com/workloadkit/workloadkit/examples/kinds/podprobemarker"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/node/probing"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
@@ -37,8 +39,11 @@ type Reconciler struct {
 	pods    *ownercache.Index[*corev1.Pod]
 	lists   *ownercache.Index[*v1alpha1.NodePodProbe]
 	markers *ownercache.Index[*v1alpha1.PodProbeMarker]
-	events  record.EventRecorder
-	options kruise.Options
+	// requests is nil if liveness probes stay in place.
+	requests *ownercache.Index[*v1beta1.ContainerRecreateRequest]
+	backoff  fanout.Backoff
+	events   record.EventRecorder
+	options  kruise.Options
 
 	mu      sync.Mutex
 	shapes  map[types.UID]corev1.PodSpec // containers of Pods of other owners
@@ -74,6 +79,11 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if r.markers, err = ownercache.NewIndex(ctx, informers, &v1alpha1.PodProbeMarker{}); err != nil {
 		return nil, err
 	}
+	if movesLiveness(r.options.Gates) {
+		if r.requests, err = ownercache.NewIndex(ctx, informers, &v1beta1.ContainerRecreateRequest{}); err != nil {
+			return nil, err
+		}
+	}
 	if r.pods, err = ownercache.NewIndex(ctx, informers, &corev1.Pod{}); err != nil {
 		return nil, err
 	}
@@ -94,13 +104,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pods, unread := r.concerned(ctx, book, req.Name)
 	byNode, unusable := book.Assign(pods)
+	entries := byNode[req.Name]
+	if r.requests != nil {
+		liveness, why := livenessOf(pods)
+		unusable = append(unusable, why...)
+		entries, why = probing.Join(entries, liveness)
+		unusable = append(unusable, why...)
+	}
 	if len(unusable) > 0 {
 		logr.FromContextOrDiscard(ctx).Info("Probes cannot be run", "why", unusable.Summary(5))
 	}
 	if unread != nil { // without a Pod, the spec would lack entries
 		return ctrl.Result{}, unread
 	}
-	failed := r.writeList(ctx, req.Name, list, byNode[req.Name])
+	failed := r.writeList(ctx, req.Name, list, entries)
 	states := map[types.UID][]probing.ProbeState{}
 	if listed {
 		var refused reason.List
@@ -110,10 +127,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	errs := []error{failed}
+	var again time.Duration
 	for _, pod := range pods {
 		errs = append(errs, r.mark(ctx, book, pod, states[pod.UID]))
+		if r.requests == nil {
+			continue
+		}
+		after, err := r.restart(ctx, pod, states[pod.UID])
+		if errs = append(errs, err); after > 0 && (again == 0 || after < again) {
+			again = after
+		}
 	}
-	return ctrl.Result{}, errors.Join(errs...)
+	return ctrl.Result{RequeueAfter: again}, errors.Join(errs...)
 }
 
 // currentBook returns the Book of all markers that are not being deleted.
@@ -136,7 +161,7 @@ func (r *Reconciler) currentBook() (*probing.Book, error) {
 func (r *Reconciler) concerned(ctx context.Context, book *probing.Book, node string) (pods []*corev1.Pod, err error) {
 	var errs []error
 	for _, pod := range r.pods.By(nodeIndex, node) {
-		if !concerns(book, pod) {
+		if !concerns(book, pod) && !r.hasLiveness(pod) {
 			continue
 		}
 		whole, err := r.withContainers(ctx, pod)
@@ -148,6 +173,11 @@ func (r *Reconciler) concerned(ctx context.Context, book *probing.Book, node str
 		}
 	}
 	return pods, errors.Join(errs...)
+}
+
+// hasLiveness reports whether the agent runs liveness probes of a Pod.
+func (r *Reconciler) hasLiveness(pod *corev1.Pod) bool {
+	return r.requests != nil && podstate.IsActive(pod) && pod.Annotations[apps.AnnotationContainerProbeContext] != ""
 }
 
 // concerns reports whether a Pod has probes or marks.
@@ -244,6 +274,7 @@ func (r *Reconciler) forget(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.shapes, pod)
+	r.backoff.Forget(pod)
 }
 
 // gather is how long events are collected before the list of a Node is reconciled.

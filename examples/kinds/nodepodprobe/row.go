@@ -15,13 +15,18 @@ func Row() kind.Row {
 		Kind: v1alpha1.GroupVersion.WithKind("NodePodProbe"), Resource: "nodepodprobes", ClusterScoped: true,
 		Reach:       "runs commands in Pods of every namespace",
 		AddToScheme: v1alpha1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: metrics.Work{Things: "marks", Label: "action", Help: "Pods whose marks were written."}.Metrics,
-		Gates:     []apps.Gate{apps.GatePodProbeMarker},
-		Setup:     Setup,
-		PodFields: podFields,
+		Controller:  ControllerName, Workers: &workers, Metrics: metrics.Work{Things: "marks", Label: "action", Help: "What was done for Pods: written, marks; restarted, containers."}.Metrics,
+		Gates:      []apps.Gate{apps.GatePodProbeMarker},
+		Setup:      Setup,
+		PodFields:  podFields,
+		PodMutator: newMutator,
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch", "create", "patch", "delete"},
 			Why:     "Each Node with an agent has a list of probes, which goes with the Node.",
+			More: []kind.Right{{
+				Group: apps.Group, Resources: []string{"containerrecreaterequests"}, Verbs: []string{"create"},
+				Why: "Containers that fail liveness probes are restarted (gate EnhancedLivenessProbe).",
+			}},
 		},
 	}
 }

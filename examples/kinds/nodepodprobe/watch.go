@@ -70,7 +70,7 @@ func (r *Reconciler) podChanged(q queue, before, after client.Object) {
 	}
 	book, err := r.currentBook()
 	marked := is.Annotations[apps.AnnotationProbeMarks] != "" || was != nil && was.Annotations[apps.AnnotationProbeMarks] != ""
-	if err != nil || marked || len(book.Of(is)) > 0 || was != nil && len(book.Of(was)) > 0 {
+	if err != nil || marked || r.hasLiveness(is) || len(book.Of(is)) > 0 || was != nil && len(book.Of(was)) > 0 {
 		wakeNode(q, is.Spec.NodeName)
 	}
 }

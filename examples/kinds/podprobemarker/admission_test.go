@@ -1,6 +1,7 @@
 package podprobemarker
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 
@@ -18,9 +19,7 @@ func TestAdmission(t *testing.T) {
 	handler := func(name string, fields tree) tree { return edit(probe+"/probe", tree{name: fields}) }
 	http200 := func(fields tree) tree {
 		all := tree{"path": "/", "port": 80, "scheme": "HTTP"}
-		for key, value := range fields {
-			all[key] = value
-		}
+		maps.Copy(all, fields)
 		return handler("httpGet", all)
 	}
 	two := func(second tree) tree {
