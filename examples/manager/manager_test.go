@@ -36,7 +36,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true,
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
-			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
+			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true, apps.GateEnhancedLivenessProbe: true,
 		})},
 		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,

@@ -17,9 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe/onnode"
-	"github.com/workloadkit/workloadkit/examples/kinds/podprobemarker"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/node/probing"
 	"github.com/workloadkit/workloadkit/ownercache"
@@ -121,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	states := map[types.UID][]probing.ProbeState{}
 	if listed {
 		var refused reason.List
-		states, refused = probing.Accept(req.Name, onnode.Entries(&list.Spec), onnode.Reports(&list.Status), pods)
+		states, refused = probing.Accept(req.Name, probes.Entries(&list.Spec), probes.Reports(&list.Status), pods)
 		if len(refused) > 0 {
 			logr.FromContextOrDiscard(ctx).Info("Reports of the Node's agent are refused", "why", refused.Summary(5))
 		}
@@ -284,10 +283,10 @@ func bookOf(markers []*v1alpha1.PodProbeMarker) (*probing.Book, reason.List, err
 	sorted := inOrder(markers)
 	list := make([]probing.Marker, 0, len(sorted))
 	for _, m := range sorted {
-		marker, _ := podprobemarker.Resolve(m) // the controller of markers tells the problems
+		marker, _ := probes.Resolve(m) // the controller of markers tells the problems
 		list = append(list, marker)
 	}
-	book, invalid := probing.NewBook(podprobemarker.Annotations(), list)
+	book, invalid := probing.NewBook(probes.Annotations(), list)
 	if book == nil {
 		return nil, invalid, invalid.Err()
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
-	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe/onnode"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 	"github.com/workloadkit/workloadkit/node/probing"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -69,11 +69,11 @@ func isReady(node *corev1.Node) bool {
 // namespaces as they are.
 func wantedSpec(list *v1alpha1.NodePodProbe, entries []probing.Entry, namespace string) v1alpha1.NodePodProbeSpec {
 	if namespace == "" || list == nil {
-		return onnode.SpecOf(entries)
+		return probes.SpecOf(entries)
 	}
-	others := slices.DeleteFunc(onnode.Entries(&list.Spec), func(e probing.Entry) bool { return e.Namespace == namespace })
+	others := slices.DeleteFunc(probes.Entries(&list.Spec), func(e probing.Entry) bool { return e.Namespace == namespace })
 	entries, _ = probing.Join(others, entries)
-	return onnode.SpecOf(entries)
+	return probes.SpecOf(entries)
 }
 
 // isMade reports whether a Pod has all values of a change.

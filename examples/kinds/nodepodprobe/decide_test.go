@@ -10,7 +10,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
-	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe/onnode"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
@@ -28,7 +28,7 @@ func entry(namespace, name string) probing.Entry {
 
 func TestNext(t *testing.T) {
 	virtual := map[string]string{apps.LabelNodeType: apps.NodeTypeVirtualKubelet}
-	spec := onnode.SpecOf([]probing.Entry{entry("a", "x")})
+	spec := probes.SpecOf([]probing.Entry{entry("a", "x")})
 	empty, full := &v1alpha1.NodePodProbe{}, &v1alpha1.NodePodProbe{Spec: spec}
 	going := full.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
@@ -60,7 +60,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestWantedSpec(t *testing.T) {
-	list := &v1alpha1.NodePodProbe{Spec: onnode.SpecOf([]probing.Entry{entry("a", "x"), entry("b", "y")})}
+	list := &v1alpha1.NodePodProbe{Spec: probes.SpecOf([]probing.Entry{entry("a", "x"), entry("b", "y")})}
 	for name, tt := range map[string]struct {
 		namespace string
 		want      []probing.Entry
@@ -70,7 +70,7 @@ func TestWantedSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := wantedSpec(list, []probing.Entry{entry("b", "z")}, tt.namespace)
-			if diff := cmp.Diff(tt.want, onnode.Entries(&got)); diff != "" {
+			if diff := cmp.Diff(tt.want, probes.Entries(&got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -97,7 +97,7 @@ func TestOrder(t *testing.T) {
 // TestHostileStatus: a status with names that nobody asked for marks no Pod.
 func TestHostileStatus(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", UID: "ax"}, Spec: corev1.PodSpec{NodeName: "n"}}
-	spec := onnode.SpecOf([]probing.Entry{entry("a", "x")})
+	spec := probes.SpecOf([]probing.Entry{entry("a", "x")})
 	state := func(name string) v1alpha1.NodePodProbeStatus {
 		return v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
 			Namespace: "a", Name: "x", UID: "ax", ProbeStates: []v1alpha1.ContainerProbeState{{Name: name, State: v1alpha1.ProbeSucceeded}},
@@ -115,7 +115,7 @@ func TestHostileStatus(t *testing.T) {
 		"PP-62 another Pod of the same name": {v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{Namespace: "a", Name: "x", UID: "y"}}}, "n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			states, _ := probing.Accept(tt.node, onnode.Entries(&spec), onnode.Reports(&tt.status), []*corev1.Pod{pod})
+			states, _ := probing.Accept(tt.node, probes.Entries(&spec), probes.Reports(&tt.status), []*corev1.Pod{pod})
 			if got := len(states["ax"]); got != tt.want {
 				t.Errorf("%d states, want %d", got, tt.want)
 			}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
-	"github.com/workloadkit/workloadkit/examples/kinds/podprobemarker"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
@@ -86,10 +86,10 @@ func (r *Reconciler) markerChanged(q queue, before, after client.Object) {
 	if was != nil && was.UID == is.UID && (was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil) && apiequality.Semantic.DeepEqual(was.Spec, is.Spec) {
 		return
 	}
-	now, _ := podprobemarker.Resolve(is)
+	now, _ := probes.Resolve(is)
 	former := now
 	if was != nil {
-		former, _ = podprobemarker.Resolve(was)
+		former, _ = probes.Resolve(was)
 	}
 	for _, pod := range r.pods.In(is.Namespace) {
 		_, listed := pod.Annotations[apps.AnnotationPodProbeMarkerList]

@@ -11,6 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 )
 
 // endpoint returns the admission rules of PodProbeMarkers. The rules set no defaults. While a gate is off, no object is
@@ -30,7 +31,7 @@ func endpoint(options admission.Options) *admission.Rules[v1alpha1.PodProbeMarke
 			return fmt.Errorf("feature gate %s or %s is off: nobody would run the probes", apps.GatePodProbeMarker, apps.GateKruiseDaemon)
 		},
 		ValidateCreate: func(_ context.Context, obj *v1alpha1.PodProbeMarker) (field.ErrorList, error) {
-			return validateSpec(obj), nil
+			return probes.ValidateSpec(obj), nil
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1alpha1.PodProbeMarker) (field.ErrorList, error) {
 			return validateUpdate(obj, stored), nil

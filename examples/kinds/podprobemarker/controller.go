@@ -12,8 +12,8 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
-	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe/onnode"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/node/probing"
@@ -81,10 +81,10 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		return nil, err
 	}
 	r.resolved = ownercache.NewMemo(r.cache, func(obj *v1alpha1.PodProbeMarker) *resolved {
-		marker, problems := Resolve(obj)
+		marker, problems := probes.Resolve(obj)
 		return &resolved{marker, problems}
 	})
-	book, problems := probing.NewBook(Annotations(), nil)
+	book, problems := probing.NewBook(probes.Annotations(), nil)
 	r.book, r.told = book, kruise.NewTold(r.cache, mgr.GetEventRecorderFor(ControllerName))
 	r.cache.OnGone(r.fanout.Backoff.Forget)
 	return r, problems.Err()
@@ -120,7 +120,7 @@ func (r *Reconciler) isHeld(marker *v1alpha1.PodProbeMarker) bool {
 		return true
 	}
 	for _, list := range r.nodeLists.All() {
-		if r.book.Holds(marker.Namespace, marker.Name, onnode.Entries(&list.Spec), nil) {
+		if r.book.Holds(marker.Namespace, marker.Name, probes.Entries(&list.Spec), nil) {
 			return true
 		}
 	}

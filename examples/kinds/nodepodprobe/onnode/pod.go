@@ -1,3 +1,5 @@
+// Package onnode is the part of NodePodProbes that runs in a node agent: the package runs the probes of a Node and
+// reports the results.
 package onnode
 
 import (
@@ -7,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/node/containerrestart"
@@ -181,4 +184,8 @@ func (o *pod) check(ctx context.Context, target *probing.Target, asked probing.R
 	o.mu.Unlock()
 	p.Wake()
 	o.wake()
+}
+
+func sameProbe(a, b *probing.Assigned) bool {
+	return a.Name == b.Name && a.Container == b.Container && apiequality.Semantic.DeepEqual(a.Probe, b.Probe)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 	"github.com/workloadkit/workloadkit/node/cri"
 	"github.com/workloadkit/workloadkit/node/probing"
 	"github.com/workloadkit/workloadkit/node/probing/prober"
@@ -170,13 +171,13 @@ func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Durat
 	list := p.lists.List()
 	var entries []probing.Entry
 	if list != nil && list.DeletionTimestamp == nil {
-		entries = Entries(&list.Spec)
+		entries = probes.Entries(&list.Spec)
 	}
 	p.follow(ctx, entries)
 	if list == nil {
 		return 0, nil
 	}
-	before, now := Reports(&list.Status), p.options.Clock.Now()
+	before, now := probes.Reports(&list.Status), p.options.Clock.Now()
 	p.mu.Lock()
 	out := probing.Publish(before, entries, p.records, p.options.Rhythm, *written, now)
 	p.mu.Unlock()
@@ -185,7 +186,7 @@ func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Durat
 	}
 	// A failed write counts as well: a request costs the API server the same.
 	*written = now
-	if err := p.lists.PatchStatus(ctx, list.UID, StatusOf(out.Reports)); err != nil {
+	if err := p.lists.PatchStatus(ctx, list.UID, probes.StatusOf(out.Reports)); err != nil {
 		return 0, err
 	}
 	p.tell(ctx, before, out.Reports, entries)

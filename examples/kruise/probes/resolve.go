@@ -1,6 +1,7 @@
-package podprobemarker
+package probes
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -8,8 +9,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/node/probing"
 	"github.com/workloadkit/workloadkit/reason"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Annotations returns the names of the annotations in which the controllers keep their data on Pods.
@@ -21,7 +20,7 @@ func Annotations() probing.Annotations {
 // says why.
 func Resolve(obj *v1alpha1.PodProbeMarker) (marker probing.Marker, problems reason.List) {
 	marker = probing.Marker{Namespace: obj.Namespace, Name: obj.Name, Selector: labels.Nothing()}
-	refused := validateSpec(obj)
+	refused := ValidateSpec(obj)
 	for _, err := range refused {
 		problems = append(problems, reason.Reason{Code: probing.InvalidMarker, Object: reason.ObjectOf("PodProbeMarker", obj), Path: err.Field, Detail: err.ErrorBody()})
 	}

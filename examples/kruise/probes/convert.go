@@ -1,9 +1,8 @@
-// Package onnode is the part of NodePodProbes that runs in a node agent: it runs the probes of a Node and reports the
-// results.
-package onnode
+// Package probes answers "what do PodProbeMarkers and NodePodProbes mean?": the package reads and writes both kinds in
+// the terms of package probing, for the controllers and for the node agent.
+package probes
 
 import (
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -68,8 +67,4 @@ func StatusOf(reports []probing.Report) (status v1alpha1.NodePodProbeStatus) {
 		status.PodProbeStatuses = append(status.PodProbeStatuses, s)
 	}
 	return status
-}
-
-func sameProbe(a, b *probing.Assigned) bool {
-	return a.Name == b.Name && a.Container == b.Container && apiequality.Semantic.DeepEqual(a.Probe, b.Probe)
 }
