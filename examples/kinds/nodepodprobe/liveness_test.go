@@ -75,11 +75,13 @@ func TestLivenessOf(t *testing.T) {
 	}{
 		"EL-3 the defaults of the kubelet": {
 			`[{"name":"app","livenessProbe":{"exec":{"command":["a"]}}}]`,
-			[]probing.Assigned{{Name: "x-app", Container: "app", Probe: corev1.Probe{ProbeHandler: command, PeriodSeconds: 10, FailureThreshold: 3}}}, 0,
+			[]probing.Assigned{{Name: "x-app", Container: "app", Probe: corev1.Probe{ProbeHandler: command, PeriodSeconds: 10, FailureThreshold: 3}}},
+			0,
 		},
 		"EL-3 own numbers": {
 			`[{"name":"app","livenessProbe":{"exec":{"command":["a"]},"periodSeconds":1,"failureThreshold":2}}]`,
-			[]probing.Assigned{{Name: "x-app", Container: "app", Probe: corev1.Probe{ProbeHandler: command, PeriodSeconds: 1, FailureThreshold: 2}}}, 0,
+			[]probing.Assigned{{Name: "x-app", Container: "app", Probe: corev1.Probe{ProbeHandler: command, PeriodSeconds: 1, FailureThreshold: 2}}},
+			0,
 		},
 		"a container that does not exist": {`[{"name":"other","livenessProbe":{"exec":{"command":["a"]}}}]`, nil, 0},
 		"no probe":                        {`[{"name":"app"}]`, nil, 0},
