@@ -129,14 +129,17 @@ func layers() []layer {
 		{"examples/launchorder", pure, "podpatch podstate reason"},
 		{"examples/kruise/metrics", free, "expectations reason"},
 		{"examples/kruise/judge", pure, "examples/apis/... decode node/imagepull podorder reason rollout/partition"}, // of specs
+		{"examples/kruise/probes", pure, "examples/apis/... node/probing reason"},
 		{"examples/kruise/faulttest", free, "examples/apis/apps examples/apis/apps/v1beta1 examples/kruise/judge reason"},
 		{"examples/kruise/restart", pure, "completion examples/apis/... examples/kruise/judge lifecycle node/containerrestart/batch podcontrol podstate reason rollout"},
 		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/kruise/restart examples/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/apis/apps/conversion examples/config examples/manager testing/child testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},
-		{"examples/kinds/nodeimage/onnode", pure, "completion examples/apis/... node/imagepull"},                                                                    // the words of NodeImages, for agents and jobs
-		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/..."},                                                                  // the half of a kind in a node agent
+		{"examples/kinds/nodeimage/onnode", pure, "completion examples/apis/... node/imagepull"}, // the words of NodeImages, for agents and jobs
+		{"examples/daemon/served", free, "node/agent reason"},                                    // objects for an agent, in any version
+		{"examples/kinds/nodepodprobe/onnode", free, "KIT node/... examples/apis/... examples/daemon/served examples/kruise/probes"},
+		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/... examples/daemon/served"},                                           // the half of a kind in a node agent
 		{"examples/workloads", free, "KIT examples/apis/..."},                                                                                                       // of all kinds, also those that users list
 		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/nodeimage/onnode examples/kruise/... examples/workloads"}, // a room for each kind: no kind knows another
 		{"examples/controllers/launchpriority", free, "KIT examples/launchorder examples/kruise"},
@@ -148,8 +151,9 @@ func layers() []layer {
 		{"examples/kinds", free, "examples/apis/... examples/controllers/* examples/kind examples/kinds/* examples/kruise"}, // all rows
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds examples/kruise"},
 		{"examples/storagemigration", free, ""}, // objects of any CRD
-		{"examples/daemon", free, "KIT node/... examples/apis/... examples/kinds/containerrecreaterequest/onnode"},
-		{"examples/cmd/kruise-daemon", free, "examples/daemon"},
+		{"examples/daemon/images", free, "KIT node/... examples/apis/... examples/daemon/served examples/kinds/nodeimage/onnode"},
+		{"examples/daemon", free, "KIT node/... examples/apis/... examples/daemon/images examples/kinds/containerrecreaterequest/onnode examples/kinds/nodepodprobe/onnode"},
+		{"examples/cmd/kruise-daemon", free, "examples/daemon node/imagepull"},
 		{"examples/cmd/...", free, "examples/kind examples/kinds examples/manager examples/storagemigration"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},

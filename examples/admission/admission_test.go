@@ -26,7 +26,7 @@ import (
 
 // undefaulted are the kinds of OpenKruise without a webhook for defaults.
 func undefaulted() []string {
-	return []string{"EphemeralJob", "PersistentPodState", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
+	return []string{"EphemeralJob", "PersistentPodState", "PodProbeMarker", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
 }
 
 func TestPaths(t *testing.T) {
@@ -37,6 +37,9 @@ func TestPaths(t *testing.T) {
 		"/validate-ingress", "/validate-kruise-daemon", "/validate-namespace", "/validate-service",
 	}
 	for _, row := range kinds.All() {
+		if row.Admission == nil {
+			continue
+		}
 		name := "-" + strings.ReplaceAll(row.Kind.Group, ".", "-") + "-" + row.Name()
 		if want = append(want, "/validate"+name); !slices.Contains(undefaulted(), row.Kind.Kind) {
 			want = append(want, "/mutate"+name)
@@ -71,7 +74,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	groups, versions, unprotected := map[string]string{}, map[string][]string{}, map[string]bool{}
 	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io", "vpodplace.kb.io", "vkruisedaemon.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
-		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
+		for _, path := range admission.Paths(kind.Endpoints([]kind.Row{k}, admission.Options{})...) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
 			resources[name], groups[name], wanted = k.Resource, k.Kind.Group, append(wanted, name)
 			unprotected[name] = !k.Protected
@@ -165,7 +168,7 @@ func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 func agentRules() (out []admissionregistrationv1.RuleWithOperations) {
 	all := []admissionregistrationv1.OperationType{"*"}
 	for _, rule := range []admissionregistrationv1.Rule{
-		{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"*"}, Resources: []string{"containerrecreaterequests", "containerrecreaterequests/*"}},
+		{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"*"}, Resources: []string{"containerrecreaterequests", "containerrecreaterequests/*", "nodepodprobes", "nodepodprobes/*"}},
 		{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods", "pods/*"}},
 		{APIGroups: []string{"", "events.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"events"}},
 	} {

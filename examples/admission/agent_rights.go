@@ -26,6 +26,8 @@ const (
 	foreignSource  = "the source of the event is not the agent's Node"
 	foreignKind    = "the agent writes events of Pods, NodeImages and ImagePullJobs alone"
 	foreignImage   = "the NodeImage is not of the agent's Node"
+	foreignProbes  = "the probes are not of the agent's Node"
+	foreignSpec    = "the spec is the manager's"
 	foreignWrite   = "the agent writes nothing of this kind"
 )
 
@@ -35,6 +37,9 @@ const (
 	// longestWords is the largest length of a message in a request's status, and longestContainer of a container's
 	// name.
 	longestWords, longestContainer = 4096, 63
+	// longestResult is the largest length of the message of a probe, and mostProbes the largest number of probes of a
+	// Pod.
+	longestResult, mostProbes = 1024, 100
 )
 
 // refusedToAgent returns why the agent of a Node may not write, or "".
@@ -49,6 +54,9 @@ func refusedToAgent(node string, req *admissionv1.AdmissionRequest) (why string,
 			return foreignImage, err
 		}
 		return "", err
+	case schema.GroupResource{Group: apps.Group, Resource: "nodepodprobes"}:
+		before, after, err := bothOf[probesWritten](req)
+		return probesRefused(node, before, after), err
 	case schema.GroupResource{Resource: "pods"}:
 		before, after, err := bothOf[podWritten](req)
 		return podRefused(node, before, after), err
@@ -112,6 +120,43 @@ func requestRefused(node string, before, after *requestWritten) string {
 func isLong(object map[string]any, key string, most int) bool {
 	text, _ := object[key].(string)
 	return len(text) > most
+}
+
+// probesWritten is the part of a NodePodProbe that is checked.
+type probesWritten struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec   map[string]any `json:"spec"`
+	Status struct {
+		PodProbeStatuses []struct {
+			ProbeStates []map[string]any `json:"probeStates"`
+		} `json:"podProbeStatuses"`
+	} `json:"status"`
+}
+
+func probesRefused(node string, before, after *probesWritten) string {
+	switch {
+	case before == nil || after == nil || before.Metadata.Name != node:
+		return foreignProbes
+	case !reflect.DeepEqual(before.Spec, after.Spec):
+		return foreignSpec
+	}
+	asked, _ := after.Spec["podProbes"].([]any)
+	if len(after.Status.PodProbeStatuses) > len(asked) {
+		return longStatus
+	}
+	for _, pod := range after.Status.PodProbeStatuses {
+		if len(pod.ProbeStates) > mostProbes {
+			return longStatus
+		}
+		for _, state := range pod.ProbeStates {
+			if isLong(state, "message", longestResult) {
+				return longStatus
+			}
+		}
+	}
+	return ""
 }
 
 // podWritten is the part of a Pod that is checked.

@@ -31,10 +31,10 @@ func startDaemonSets(t *testing.T) *cluster {
 }
 
 // serveAlone installs the CRD of a single kind, with webhooks served by the test. name is the kind in lower case.
-func (c *cluster) serveAlone(t *testing.T, name string, options admission.Options, kind admission.Endpoint) {
+func (c *cluster) serveAlone(t *testing.T, name string, options admission.Options, kinds ...admission.Endpoint) {
 	t.Helper()
 	mux := http.NewServeMux()
-	for path, handler := range admission.Handlers(options, kind) {
+	for path, handler := range admission.Handlers(options, kinds...) {
 		mux.Handle(path, handler)
 	}
 	tls := httptest.NewTLSServer(mux)

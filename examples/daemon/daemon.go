@@ -1,6 +1,6 @@
 // Package daemon runs the agent of a Node in place of OpenKruise's daemon. The agent restarts containers for
 // ContainerRecreateRequests, reports with which values of labels and annotations in their environments containers run,
-// and pulls the images of the NodeImage.
+// pulls the images of the NodeImage, and runs the probes of PodProbeMarkers.
 //
 // If a container runtime, a CRD or the API server is unavailable, the agent waits and says so: see [Daemon.Waiting].
 package daemon
@@ -75,6 +75,7 @@ type Daemon struct {
 	agent    *agent.Agent
 	requests *onnode.Watched
 	images   *images.Agent
+	probes   *probes
 }
 
 // New returns the agent of a Node; config says how to reach the API server. New sends no request.
@@ -98,6 +99,9 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	runtimes.OnChange(func(context.Context) { d.images.Wake() })
+	if d.probes, err = newProbes(config, o.Node, runtimes); err != nil {
+		return nil, err
+	}
 	d.agent, err = agent.New(config, o.Node, Work(ways), agent.Options{
 		WorkerOptions: agent.WorkerOptions{HookFailed: ways.HookFailed}, Runtimes: runtimes,
 	})
@@ -158,8 +162,10 @@ func both(first, second agent.Work) agent.Work {
 // error; Waiting says what is unavailable.
 func (d *Daemon) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.requests.Start(ctx) }) // both return no errors
+	all.Go(func() { _ = d.requests.Start(ctx) }) // Start never returns an error
 	all.Go(func() { _ = d.images.Start(ctx) })
+	all.Go(func() { _ = d.probes.lists.Start(ctx) })
+	all.Go(func() { _ = d.probes.runner.Start(ctx) })
 	err := d.agent.Run(ctx)
 	all.Wait()
 	return err
@@ -168,7 +174,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 // Waiting returns what the agent waits for; nil if the agent waits for nothing.
 func (d *Daemon) Waiting() reason.List {
 	why := d.agent.Waiting()
-	for _, missing := range []reason.Reason{d.requests.Missing(), d.images.Missing()} {
+	for _, missing := range []reason.Reason{d.requests.Missing(), d.images.Missing(), d.probes.lists.Missing()} {
 		if missing.Code != "" {
 			why = append(why, missing)
 		}

@@ -21,6 +21,7 @@ import (
 const (
 	sourceRestarts = "kruise-daemon-crr"
 	sourceImages   = "kruise-daemon-imagepuller"
+	sourceProbes   = "kruise-daemon-podprobe"
 )
 
 // longestEvent is the largest length of an event's message, as the API server allows.
@@ -46,10 +47,14 @@ func newEvents(config *rest.Config, node string) (*events, error) {
 
 // tell sends an event about a container.
 func (e *events) tell(ctx context.Context, news onnode.Event) {
-	e.send(ctx, sourceRestarts, corev1.ObjectReference{
-		APIVersion: "v1", Kind: news.Pod.Kind, Namespace: news.Pod.Namespace, Name: news.Pod.Name, UID: news.Pod.UID,
-		FieldPath: "spec.containers{" + news.Container + "}",
-	}, news.Type, news.Reason, news.Message)
+	e.send(ctx, sourceRestarts, ofContainer(news.Pod, news.Container), news.Type, news.Reason, news.Message)
+}
+
+// ofContainer refers to a container of a Pod.
+func ofContainer(pod reason.Object, container string) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: pod.Kind, Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{" + container + "}",
+	}
 }
 
 // tellOfImages sends an event about a NodeImage or a job.

@@ -92,7 +92,7 @@ type Row struct {
 	// Guard makes the kind's [Guard], which decides about Pods to be taken out of service. Guard is called only if a
 	// gate of the row is on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
-	// Admission makes the endpoint that defaults and validates objects of the kind.
+	// Admission makes the endpoint that defaults and validates objects of the kind; nil for a kind without webhooks.
 	Admission func(admission.Options) admission.Endpoint
 	// Rights are the permissions that the manager needs because of the kind. The zero value is for a kind whose
 	// permissions are granted separately.
@@ -233,7 +233,9 @@ func StoredIn(rows []Row, version string) []string {
 func Endpoints(rows []Row, options admission.Options) []admission.Endpoint {
 	var out []admission.Endpoint
 	for _, r := range rows {
-		out = append(out, r.Admission(options))
+		if r.Admission != nil {
+			out = append(out, r.Admission(options))
+		}
 	}
 	return out
 }

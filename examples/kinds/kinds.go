@@ -18,7 +18,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/imagelistpulljob"
 	"github.com/workloadkit/workloadkit/examples/kinds/imagepulljob"
 	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage"
+	"github.com/workloadkit/workloadkit/examples/kinds/nodepodprobe"
 	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/kinds/podprobemarker"
 	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/kinds/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/kinds/sidecarset"
@@ -48,6 +50,8 @@ func All() []kind.Row {
 		nodeimage.Row(),
 		imagepulljob.Row(),
 		imagelistpulljob.Row(),
+		podprobemarker.Row(),
+		nodepodprobe.Row(),
 	}
 }
 

@@ -43,7 +43,7 @@ func TestRows(t *testing.T) {
 			if k.IsMeasured() {
 				checkSample(t, k, scheme)
 			}
-			for _, path := range admission.Paths(k.Admission(admission.Options{})) {
+			for _, path := range admission.Paths(kind.Endpoints([]kind.Row{k}, admission.Options{})...) {
 				if paths[path] {
 					t.Errorf("path %s is served for another kind, too", path)
 				}

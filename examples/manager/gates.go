@@ -21,7 +21,8 @@ func isBuilt(gate apps.Gate) bool {
 		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateDeletionProtectionForCRDCascading, apps.GateExternalCerts,
 		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
 		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness,
-		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateInPlacePodVerticalScaling:
+		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateInPlacePodVerticalScaling,
+		apps.GateEnhancedLivenessProbe:
 		return true
 	default:
 		return slices.ContainsFunc(kinds.All(), func(r kind.Row) bool { return slices.Contains(r.Gates, gate) }) ||
@@ -37,7 +38,7 @@ func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 func missing(gate apps.Gate) string {
 	switch gate {
 	case apps.GateKruiseDaemon:
-		return "kruise-daemon pulls no images and runs no probes"
+		return "kruise-daemon pulls no images"
 	default:
 		return ""
 	}

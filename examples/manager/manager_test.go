@@ -36,7 +36,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true,
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
-			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
+			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true, apps.GateEnhancedLivenessProbe: true,
 		})},
 		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,
@@ -49,7 +49,9 @@ func TestParseGates(t *testing.T) {
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
 			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
+			apps.GateEnhancedLivenessProbe: true,
 		})},
+		{name: "EL-60 as set for OpenKruise", in: "EnhancedLivenessProbe=true", want: with(map[apps.Gate]bool{apps.GateEnhancedLivenessProbe: true})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
 		{name: "no value", in: "CloneSetShortHash", fails: "neither true nor false"},
 		{name: "other value", in: "CloneSetShortHash=yes", fails: `"yes"`},
@@ -84,7 +86,7 @@ func TestGateGaps(t *testing.T) {
 		{"no daemon", "KruiseDaemon=false", nil},
 		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", nil},
 		{"a stage", "KruiseDaemon=false,AllBeta=true", nil},
-		{"nothing of it, though it is on by default", "PodProbeMarkerGate=true", map[apps.Gate]string{apps.GatePodProbeMarker: "nothing"}},
+		{"EL-60 probes", "KruiseDaemon=false,PodProbeMarkerGate=true,EnhancedLivenessProbe=true", nil},
 		{"whole", "KruiseDaemon=false,CloneSetShortHash=true", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func (s *server) StopContainer(ctx context.Context, r *runtimev1.StopContainerRe
 
 func (s *server) ExecSync(_ context.Context, r *runtimev1.ExecSyncRequest) (*runtimev1.ExecSyncResponse, error) {
 	s.notef("exec %s %v %d", r.GetContainerId(), r.GetCmd(), r.GetTimeout())
-	return &runtimev1.ExecSyncResponse{ExitCode: 3}, nil
+	return &runtimev1.ExecSyncResponse{ExitCode: 3, Stdout: []byte("out"), Stderr: []byte("err")}, nil
 }
 
 func (s *server) ListImages(context.Context, *runtimev1.ListImagesRequest) (*runtimev1.ListImagesResponse, error) {
@@ -144,6 +144,9 @@ func TestCalls(t *testing.T) {
 	r := connect(t, path)
 	if v, err := r.Version(t.Context()); err != nil || v != (cri.Version{Name: "containerd", Version: "v1"}) {
 		t.Errorf("%v, %v", v, err)
+	}
+	if out, err := r.RunOutput(t.Context(), "a0", []string{"ls", "/"}, 1500*time.Millisecond); out.ExitCode != 3 || string(out.Stdout) != "out" || string(out.Stderr) != "err" || err != nil {
+		t.Errorf("output %+v, %v", out, err)
 	}
 	if code, err := r.Exec(t.Context(), "a0", []string{"ls", "/"}, 1500*time.Millisecond); code != 3 || err != nil {
 		t.Errorf("%d, %v", code, err)

@@ -217,10 +217,22 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 
 // Exec runs a command in a container. The output is discarded: see the container's own log.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit time.Duration) (exitCode int32, err error) {
+	answer, err := r.RunOutput(ctx, id, command, limit)
+	return answer.ExitCode, err
+}
+
+// Output is the output of a command.
+type Output struct {
+	ExitCode       int32
+	Stdout, Stderr []byte
+}
+
+// RunOutput is like Exec, and also returns the output of the command. The runtime limits the length of the output.
+func (r *Runtime) RunOutput(ctx context.Context, id string, command []string, limit time.Duration) (Output, error) {
 	answer, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.ExecSyncResponse, error) {
 		return c.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds(limit)})
 	})
-	return answer.GetExitCode(), err
+	return Output{ExitCode: answer.GetExitCode(), Stdout: answer.GetStdout(), Stderr: answer.GetStderr()}, err
 }
 
 // seconds rounds a duration up to seconds.

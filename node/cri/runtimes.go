@@ -258,6 +258,15 @@ func (r *Runtimes) Exec(ctx context.Context, id string, command []string, limit 
 	return one.Exec(ctx, bare, command, limit)
 }
 
+// RunOutput is like Exec, and also returns the output of the command: see Runtime.RunOutput.
+func (r *Runtimes) RunOutput(ctx context.Context, id string, command []string, limit time.Duration) (Output, error) {
+	one, bare, err := r.of(id)
+	if err != nil {
+		return Output{}, err
+	}
+	return one.RunOutput(ctx, bare, command, limit)
+}
+
 // String returns the names of the runtimes that answer, for logs.
 func (r *Runtimes) String() string {
 	r.mu.Lock()

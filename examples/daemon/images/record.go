@@ -34,12 +34,12 @@ func (a *Agent) record(ctx context.Context, reports []imagepull.Report) error {
 	case patch == nil:
 		return nil
 	}
-	version, err := v.PatchStatus(ctx, types.NamespacedName{Name: a.node}, patch)
+	written, err := v.PatchStatus(ctx, types.NamespacedName{Name: a.node}, patch)
 	if err != nil {
 		return fmt.Errorf("report to NodeImage %s: %w", a.node, err)
 	}
 	a.tell(ctx, before, reports)
-	return v.writes.Wrote(before.UID, v.store, version)
+	return v.writes.Wrote(before.UID, v.store, written.GetResourceVersion())
 }
 
 // patchOf returns the merge patch from a status to another, or nil if both are the same as the API server stores them:

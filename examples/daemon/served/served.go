@@ -226,16 +226,12 @@ func (o *Objects) listWatch(resource schema.GroupVersionResource) *cache.ListWat
 	}
 }
 
-// PatchStatus writes a merge patch to the status of an object in the View's version, and returns the object's new
-// resourceVersion. An empty namespace is for kinds without namespace.
-func (v *View) PatchStatus(ctx context.Context, object types.NamespacedName, patch []byte) (version string, err error) {
+// PatchStatus writes a merge patch to the status of an object in the View's version, and returns the written object. An
+// empty namespace is for kinds without namespace.
+func (v *View) PatchStatus(ctx context.Context, object types.NamespacedName, patch []byte) (*unstructured.Unstructured, error) {
 	var client dynamic.ResourceInterface = v.client.Resource(v.Resource)
 	if object.Namespace != "" {
 		client = v.client.Resource(v.Resource).Namespace(object.Namespace)
 	}
-	written, err := client.Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return "", err
-	}
-	return written.GetResourceVersion(), nil
+	return client.Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 }

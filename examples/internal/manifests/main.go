@@ -74,7 +74,7 @@ func entries(rows []kind.Row, verb string) string {
 	var out strings.Builder
 	for i := range rows {
 		r := &rows[i]
-		for _, path := range admission.Paths(r.Admission(admission.Options{})) {
+		for _, path := range admission.Paths(kind.Endpoints([]kind.Row{*r}, admission.Options{})...) {
 			if !strings.HasPrefix(path, "/"+verb+"-") {
 				continue
 			}

@@ -48,7 +48,13 @@ func NewWatched(config *rest.Config, node string, wake func(pod types.Namespaced
 }
 
 func (r *Watched) begin(v *served.View) {
-	cached, err := NewCached(v.Store, v.Resource.GroupResource(), v.PatchStatus)
+	cached, err := NewCached(v.Store, v.Resource.GroupResource(), func(ctx context.Context, request types.NamespacedName, patch []byte) (string, error) {
+		written, err := v.PatchStatus(ctx, request, patch)
+		if err != nil {
+			return "", err
+		}
+		return written.GetResourceVersion(), nil
+	})
 	if err != nil {
 		panic(err) // an error is possible only for a store with content
 	}

@@ -1,0 +1,104 @@
+package nodepodprobe
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/kruise/probes"
+	"github.com/workloadkit/workloadkit/node/probing"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// inOrder returns the markers that are not being deleted, in the order of precedence: the oldest first.
+func inOrder(markers []*v1alpha1.PodProbeMarker) (out []*v1alpha1.PodProbeMarker) {
+	for _, m := range markers {
+		if m.DeletionTimestamp == nil {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.PodProbeMarker) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// step says what to do with the list of probes of a Node.
+type step uint8
+
+const (
+	leave step = iota
+	create
+	update
+	remove
+)
+
+// next returns the next step for the list of a Node. node and list are nil if missing. A list is created when the Node
+// is ready for the first time, and goes with the Node. Virtual Nodes have no agent and no list.
+func next(node *corev1.Node, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePodProbeSpec) step {
+	hasAgent := node != nil && node.Labels[apps.LabelNodeType] != apps.NodeTypeVirtualKubelet
+	switch {
+	case list == nil && hasAgent && node.DeletionTimestamp == nil && isReady(node):
+		return create
+	case list == nil:
+		return leave
+	case list.DeletionTimestamp != nil:
+		return leave
+	case !hasAgent:
+		return remove
+	case apiequality.Semantic.DeepEqual(list.Spec, wanted):
+		return leave
+	}
+	return update
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// wantedSpec returns the spec for the entries. A manager restricted to a namespace leaves the entries of other
+// namespaces as they are.
+func wantedSpec(list *v1alpha1.NodePodProbe, entries []probing.Entry, namespace string) v1alpha1.NodePodProbeSpec {
+	if namespace == "" || list == nil {
+		return probes.SpecOf(entries)
+	}
+	others := slices.DeleteFunc(probes.Entries(&list.Spec), func(e probing.Entry) bool { return e.Namespace == namespace })
+	entries, _ = probing.Join(others, entries)
+	return probes.SpecOf(entries)
+}
+
+// isMade reports whether a Pod has all values of a change.
+func isMade(pod *corev1.Pod, now time.Time, change podpatch.Change) bool {
+	patches, err := podpatch.Merge(pod, now, change)
+	return err == nil && patches.IsEmpty()
+}
+
+// changed reports whether the change of a Pod may matter to probes and marks.
+func changed(before, after *corev1.Pod) bool {
+	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || before.Status.PodIP != after.Status.PodIP ||
+		podstate.IsActive(before) != podstate.IsActive(after) || probing.IsProbed(before) != probing.IsProbed(after) ||
+		!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+		!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !sameMarks(before, after)
+}
+
+// sameMarks compares the conditions written by probes. Somebody else may have replaced a condition.
+func sameMarks(before, after *corev1.Pod) bool {
+	marks := func(pod *corev1.Pod) (out []corev1.PodCondition) {
+		for i := range pod.Status.Conditions {
+			if isMark(&pod.Status.Conditions[i]) {
+				out = append(out, pod.Status.Conditions[i])
+			}
+		}
+		return out
+	}
+	return apiequality.Semantic.DeepEqual(marks(before), marks(after))
+}

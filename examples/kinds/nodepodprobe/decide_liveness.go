@@ -1,0 +1,155 @@
+package nodepodprobe
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/node/probing"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// LivenessFailed means that a container has failed its liveness probe.
+const LivenessFailed reason.Code = "LivenessFailed"
+
+// moved is a liveness probe that admission has moved from a container to an annotation.
+type moved struct {
+	Name          string        `json:"name"`
+	LivenessProbe *corev1.Probe `json:"livenessProbe"`
+}
+
+// move moves the liveness probes of a new Pod to the annotation, if a user asks for that, and if a workload of this group
+// controls the Pod.
+func move(pod *corev1.Pod) error {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if pod.Annotations[apps.AnnotationUsingEnhancedLiveness] != "true" || owner == nil || !isOurs(owner.APIVersion) {
+		return nil
+	}
+	var all []moved
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.LivenessProbe != nil {
+			all = append(all, moved{c.Name, c.LivenessProbe})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("liveness probes: %w", err)
+	}
+	pod.Annotations[apps.AnnotationContainerProbeContext] = string(raw)
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].LivenessProbe = nil
+	}
+	return nil
+}
+
+func isOurs(apiVersion string) bool {
+	return len(apiVersion) > len(apps.Group) && apiVersion[:len(apps.Group)+1] == apps.Group+"/"
+}
+
+// livenessName returns the name of a liveness probe in the list of a Node. PodProbeMarkers never have such names.
+func livenessName(pod *corev1.Pod, container string) string { return pod.Name + "-" + container }
+
+// livenessOf returns the entries for the moved liveness probes of Pods, with the defaults of the kubelet. Probes that
+// cannot be run are left out, and unusable says why.
+func livenessOf(pods []*corev1.Pod) (entries []probing.Entry, unusable reason.List) {
+	for _, pod := range pods {
+		raw := pod.Annotations[apps.AnnotationContainerProbeContext]
+		if raw == "" || !probing.IsProbed(pod) {
+			continue
+		}
+		refuse := func(detail string) {
+			unusable = append(unusable, reason.Reason{
+				Code: probing.UnusableProbe, Object: reason.ObjectOf("Pod", pod), Path: "metadata.annotations[" + apps.AnnotationContainerProbeContext + "]", Detail: detail,
+			})
+		}
+		var all []moved
+		if err := json.Unmarshal([]byte(raw), &all); err != nil {
+			refuse("the annotation cannot be read")
+			continue
+		}
+		e := probing.Entry{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP}
+		for _, m := range all {
+			container := podstate.Container(pod, m.Name)
+			if container == nil || m.LivenessProbe == nil {
+				continue
+			}
+			resolved, err := probing.Resolve(m.LivenessProbe, container)
+			if err != nil {
+				refuse(reason.Shorten(err.Error(), 256))
+				continue
+			}
+			resolved.PeriodSeconds = cmp.Or(resolved.PeriodSeconds, 10)
+			resolved.FailureThreshold = cmp.Or(resolved.FailureThreshold, 3)
+			e.Probes = append(e.Probes, probing.Assigned{Name: livenessName(pod, m.Name), Container: m.Name, Probe: resolved})
+		}
+		if len(e.Probes) > 0 {
+			entries = append(entries, e)
+		}
+	}
+	return entries, unusable
+}
+
+// failing returns the name of the first container that has failed its liveness probe, and that still runs; empty if
+// none. The result must be newer than the start of the container: otherwise a former instance has failed.
+func failing(pod *corev1.Pod, states []probing.ProbeState) (container, message string) {
+	for i := range pod.Spec.Containers {
+		name := pod.Spec.Containers[i].Name
+		status := podstate.ContainerStatus(pod, name)
+		if status == nil || status.State.Running == nil || !ptr.Deref(status.Started, true) {
+			continue
+		}
+		for _, s := range states {
+			if s.Name == livenessName(pod, name) && s.State == probing.Failed && s.Probed.After(status.State.Running.StartedAt.Time) {
+				return name, s.Message
+			}
+		}
+	}
+	return "", ""
+}
+
+// These are the numbers of a request for a restart, in seconds. The grace period is short, because a container that has
+// failed its liveness probe seldom ends by itself.
+const (
+	livenessGrace    = 1
+	livenessDeadline = 300
+	livenessKept     = 60
+)
+
+// requestOf returns the request for the restart of a container. The name depends on the instance alone, so a repeated
+// request is refused.
+func requestOf(pod *corev1.Pod, container string) *v1beta1.ContainerRecreateRequest {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(string(pod.UID) + "/" + container + "/" + podstate.ContainerStatus(pod, container).ContainerID)) // a hash returns no error
+	return &v1beta1.ContainerRecreateRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: fmt.Sprintf("liveness-%016x", sum.Sum64()), Labels: labelsOf(pod),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+		},
+		Spec: v1beta1.ContainerRecreateRequestSpec{
+			PodName: pod.Name, Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: container}},
+			ActiveDeadlineSeconds: ptr.To[int64](livenessDeadline), TTLSecondsAfterFinished: ptr.To[int32](livenessKept),
+			Strategy: &v1beta1.ContainerRecreateRequestStrategy{
+				FailurePolicy: v1beta1.ContainerRecreateRequestFailurePolicyFail, TerminationGracePeriodSeconds: ptr.To[int64](livenessGrace),
+			},
+		},
+	}
+}
+
+// labelsOf returns the label with the name of the Pod, unless the name is too long for a label.
+func labelsOf(pod *corev1.Pod) map[string]string {
+	if len(pod.Name) > 63 {
+		return nil
+	}
+	return map[string]string{apps.LabelRequestPodName: pod.Name}
+}

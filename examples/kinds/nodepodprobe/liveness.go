@@ -1,0 +1,108 @@
+package nodepodprobe
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/node/probing"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// movesLiveness reports whether liveness probes are moved to the agents. While no agent runs probes, the probes stay in
+// place.
+func movesLiveness(gates map[apps.Gate]bool) bool {
+	return gates[apps.GateEnhancedLivenessProbe] && gates[apps.GatePodProbeMarker]
+}
+
+// newMutator returns the step of the Pod webhook that moves liveness probes to an annotation.
+func newMutator(_ context.Context, _ ctrl.Manager, in kind.PodInputs) (podwebhook.Mutator, error) {
+	moves := movesLiveness(in.Gates)
+	return podwebhook.Mutator{Name: "EnhancedLivenessProbe", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
+		if !moves {
+			return nil
+		}
+		return move(pod)
+	}}, nil
+}
+
+// A container that fails again and again is restarted ever more seldom, as the kubelet does.
+func livenessTask(container string) fanout.Task {
+	return fanout.Task{Name: "restart container " + container, First: 10 * time.Second, Last: 5 * time.Minute}
+}
+
+// settled is how long a container must run until earlier restarts are forgotten, as the kubelet does; soon is the wait
+// for a budget, for another restart, or for the status of a Pod.
+const (
+	settled = 10 * time.Minute
+	soon    = 2 * time.Second
+)
+
+// restart requests the restart of a container that has failed its liveness probe, one container of a Pod at a time, as
+// the budgets allow. after is the time until the next look; zero for never.
+func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []probing.ProbeState) (after time.Duration, err error) {
+	now := r.options.Clock.Now()
+	r.forgive(pod, now)
+	container, message := failing(pod, states)
+	if container == "" {
+		return 0, nil
+	}
+	if r.isRestarting(pod) {
+		return soon, nil
+	}
+	attempt := fanout.Attempt{Object: pod.UID, Task: livenessTask(container)}
+	if wait, err := r.backoff.Resting(attempt, now); err != nil {
+		return wait, nil //nolint:nilerr // the error was told when it occurred
+	}
+	if r.options.Permit != nil {
+		if err := r.options.Permit(ctx, pod, disruption.Update); err != nil {
+			if len(reason.From(err)) == 0 {
+				return 0, err
+			}
+			code, text := reason.Explain(err)
+			r.events.Event(pod, corev1.EventTypeWarning, string(code), "the restart of container "+container+" waits: "+text)
+			return soon, nil
+		}
+	}
+	switch err := r.client.Create(ctx, requestOf(pod, container)); {
+	case apierrors.IsAlreadyExists(err):
+		return soon, nil
+	case err != nil:
+		return 0, err
+	}
+	r.backoff.Refused(attempt, reason.Reason{Code: LivenessFailed, Detail: message}, now)
+	r.events.Event(pod, corev1.EventTypeWarning, apps.EventLivenessFailed, "container "+container+" has failed its liveness probe and is restarted: "+reason.Shorten(message, 512))
+	r.options.Metrics.Done("restarted", 1)
+	return soon, nil
+}
+
+// forgive forgets earlier restarts of containers that have run for long.
+func (r *Reconciler) forgive(pod *corev1.Pod, now time.Time) {
+	for i := range pod.Spec.Containers {
+		name := pod.Spec.Containers[i].Name
+		if s := podstate.ContainerStatus(pod, name); s != nil && s.State.Running != nil && now.Sub(s.State.Running.StartedAt.Time) > settled {
+			r.backoff.Succeeded(pod.UID, livenessTask(name))
+		}
+	}
+}
+
+// isRestarting reports whether containers of a Pod are being restarted.
+func (r *Reconciler) isRestarting(pod *corev1.Pod) bool {
+	for _, request := range r.requests.In(pod.Namespace) {
+		if request.Labels[apps.LabelRequestPodUID] == string(pod.UID) && request.DeletionTimestamp == nil && !api.HasEnded(&request.Status) {
+			return true
+		}
+	}
+	return false
+}
