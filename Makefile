@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-MODULES := . node testing testing/fakecri examples/apis examples
+MODULES := . node testing testing/fakecri examples/apis examples examples/cli
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 RACE    ?= -race
@@ -26,6 +26,7 @@ test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
 	$(GOTEST) $(RACE) ./...
 	cd node && $(GOTEST) $(RACE) ./...
 	cd examples/apis && $(GOTEST) $(RACE) ./...
+	cd examples/cli && $(GOTEST) $(RACE) -short ./...
 
 test-cluster: ## controllers against a real etcd and kube-apiserver, schedules of faults, and a sample of the planted mistakes
 	@RACE="$(RACE)" bash .ci/cluster
@@ -42,8 +43,9 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 	bin/controlplane path kube-apiserver >/dev/null
 	cd examples && WORKLOADKIT_NODE=1 $(GOTEST) -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
 
-build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager and bin/kruise-daemon
+build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager, bin/kruise-daemon and bin/kubectl-kruise
 	$(GO) build -tags grpcnotrace -o bin/ ./examples/cmd/... ./testing/cmd/... ./testing/fakecri/cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -tags grpcnotrace -o bin/ ./examples/cli/cmd/kubectl-kruise
 
 bench: ## figures of the deciding halves
 	$(GO) test -run '^$$' -bench . -benchmem ./...
