@@ -29,7 +29,6 @@ import (
 	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/diff"
 	"k8s.io/kubectl/pkg/cmd/expose"
-	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/kustomize"
 	"k8s.io/kubectl/pkg/cmd/options"
 	"k8s.io/kubectl/pkg/cmd/patch"
@@ -44,13 +43,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/examples/cli/create"
+	"github.com/workloadkit/workloadkit/examples/cli/doctor"
 	"github.com/workloadkit/workloadkit/examples/cli/execute"
 	"github.com/workloadkit/workloadkit/examples/cli/facts"
 	"github.com/workloadkit/workloadkit/examples/cli/mergepatch"
 	"github.com/workloadkit/workloadkit/examples/cli/migrate"
+	"github.com/workloadkit/workloadkit/examples/cli/overview"
 	"github.com/workloadkit/workloadkit/examples/cli/rollout"
 	"github.com/workloadkit/workloadkit/examples/cli/scaledown"
 	"github.com/workloadkit/workloadkit/examples/cli/seams"
+	"github.com/workloadkit/workloadkit/examples/cli/why"
 )
 
 // Name is how users call the command line.
@@ -93,15 +95,15 @@ func own(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStre
 		scaledown.NewCommand(f, streams),
 		migrate.NewCommand(f, streams, clk),
 		execute.NewCommand(f, streams),
+		why.NewCommand(f, streams, clk),
+		overview.NewCommand(Name, f, streams, clk),
+		doctor.NewCommand(f, streams, clk),
 	)
 }
 
 // kubectl adds kubectl's own commands.
 func kubectl(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStreams) {
-	list := get.NewCmdGet(Name, f, streams)
-	list.ValidArgsFunction = utilcompletion.ResourceTypeAndNameCompletionFunc(f)
 	root.AddCommand(
-		list,
 		set.NewCmdSet(f, streams),
 		expose.NewCmdExposeService(f, streams),
 		scale.NewCmdScale(f, streams),
