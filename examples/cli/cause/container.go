@@ -76,7 +76,7 @@ func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string)
 	switch code {
 	case "CrashLoopBackOff":
 		if t := s.LastTerminationState.Terminated; t != nil {
-			detail = strings.TrimSpace(fmt.Sprintf("%s has ended %d times, last with exit code %d %s %s", name, s.RestartCount, t.ExitCode, t.Reason, t.Message))
+			detail = strings.TrimSpace(fmt.Sprintf("%s keeps ending (%d times), last with exit code %d %s %s", name, max(s.RestartCount, 1), t.ExitCode, t.Reason, t.Message))
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, fmt.Sprintf("see kubectl logs %s -c %s --previous", pod.Name, s.Name))
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":

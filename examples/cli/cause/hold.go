@@ -41,12 +41,16 @@ func (f *Facts) hook(pod *corev1.Pod) []Cause {
 	default:
 		return nil
 	}
+	handlers := f.handlers(pod, name, waitsFor == "added")
+	if len(handlers) == 0 && state == apps.LifecyclePreparingNormal {
+		return nil // without such a hook, the state lasts until the Pod is ready
+	}
 	detail := fmt.Sprintf("the hook %s holds the Pod in the state %s", name, state)
 	if since := pod.Annotations[apps.AnnotationLifecycleTimestamp]; since != "" {
 		detail += " since " + since
 	}
 	remedy := fmt.Sprintf("the holder of the hook answers: the label or finalizer of the hook is %s", waitsFor)
-	if handlers := f.handlers(pod, name, waitsFor == "added"); len(handlers) > 0 {
+	if len(handlers) > 0 {
 		remedy = fmt.Sprintf("the holder of the hook answers: %s is %s", strings.Join(handlers, ", "), waitsFor)
 	}
 	return []Cause{podCause(pod, Hook, held, HookHolds, detail, remedy)}

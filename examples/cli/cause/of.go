@@ -22,7 +22,7 @@ func Of(f Facts) []Cause {
 	} else {
 		causes = f.workloadCauses()
 	}
-	causes = merge(causes)
+	causes = withoutEchoes(merge(causes))
 	slices.SortStableFunc(causes, func(a, b Cause) int { return int(a.rank) - int(b.rank) })
 	return causes
 }
@@ -35,13 +35,27 @@ func (f *Facts) pod() *corev1.Pod {
 	return &f.Pods[0]
 }
 
+// withoutEchoes leaves out causes that only count Pods, unless nothing else is known.
+func withoutEchoes(causes []Cause) []Cause {
+	isEcho := func(c Cause) bool {
+		return c.Code == progress.PodsNotUpdated || c.Code == progress.PodsNotReady || c.Code == PodsMissing
+	}
+	if !slices.ContainsFunc(causes, func(c Cause) bool { return !isEcho(c) }) {
+		return causes
+	}
+	return slices.DeleteFunc(causes, isEcho)
+}
+
 // merge makes a single cause of the equal causes of several Pods. Causes are equal if the texts are equal but for the
 // Pod's name.
 func merge(causes []Cause) (merged []Cause) {
 	places := map[string]int{}
 	for _, c := range causes {
 		key := strings.Join([]string{string(c.Layer), string(c.Code), c.Path, strings.ReplaceAll(c.Detail, or(c.Object.Name, "\x00"), "")}, "\x00")
-		if len(c.Pods) == 0 {
+		switch {
+		case c.Layer == Quota || c.Layer == Webhook && len(c.Pods) == 0:
+			key = string(c.Layer) + string(c.Code) // said by a condition and by the answer to a trial
+		case len(c.Pods) == 0:
 			key += c.Object.String()
 		}
 		if i, known := places[key]; known {

@@ -22,10 +22,12 @@ func (f *Facts) podCauses(pod *corev1.Pod) []Cause {
 	if pod.Spec.NodeName == "" {
 		return []Cause{scheduling(pod)}
 	}
-	causes := f.node(pod)
-	causes = append(causes, f.containers(pod)...)
-	causes = append(causes, f.hook(pod)...)
-	return append(causes, gates(pod)...)
+	causes := append(f.node(pod), f.containers(pod)...)
+	hooks := f.hook(pod)
+	if len(causes) > 0 || len(hooks) > 0 {
+		return append(causes, hooks...) // gates open after the containers and the hook
+	}
+	return gates(pod)
 }
 
 func podCause(pod *corev1.Pod, layer Layer, r rank, code reason.Code, detail, remedy string) Cause {

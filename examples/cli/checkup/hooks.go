@@ -4,6 +4,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/workloadkit/workloadkit/reason"
@@ -27,13 +29,10 @@ const soon = 30 * 24 * time.Hour
 // hooks judges the addresses and bundles. Equal findings of several webhooks of a configuration are one finding.
 func (f *Facts) hooks() (list reason.List) {
 	isAdmission := false
-	seen := map[reason.Reason]bool{}
+	var all reason.List
 	add := func(h *Hook, why reason.Reason) {
-		why.Object = h.Object
-		key := why
-		if key.Path = ""; why.Code != "" && !seen[key] {
-			seen[key] = true
-			list = append(list, why)
+		if why.Object = h.Object; why.Code != "" {
+			all = append(all, why)
 		}
 	}
 	for i := range f.Hooks {
@@ -42,13 +41,36 @@ func (f *Facts) hooks() (list reason.List) {
 		add(h, f.bundle(h))
 		add(h, f.address(h))
 	}
-	if !isAdmission {
+	if list = merge(all); !isAdmission {
 		list = append(list, reason.Reason{
 			Code: WebhooksMissing, Detail: "objects are neither checked nor completed at admission, and no Pod gets sidecars",
 			Remedy: "apply the webhook configurations: kubectl apply -k examples/config/webhook",
 		})
 	}
 	return append(list, f.certificate()...)
+}
+
+// merge makes a single finding of the equal findings about several objects.
+func merge(all reason.List) (list reason.List) {
+	objects := map[reason.Reason][]string{}
+	var order reason.List
+	for _, why := range all {
+		key := why
+		key.Object, key.Path = reason.Object{}, ""
+		if len(objects[key]) == 0 {
+			order = append(order, key)
+			list = append(list, why)
+		}
+		if name := why.Object.String(); !slices.Contains(objects[key], name) {
+			objects[key] = append(objects[key], name)
+		}
+	}
+	for i := range list {
+		if others := objects[order[i]][1:]; len(others) > 0 {
+			list[i].Detail = strings.TrimPrefix(fmt.Sprintf("%s; also %s", list[i].Detail, strings.Join(others, ", ")), "; ")
+		}
+	}
+	return list
 }
 
 // address judges whether somebody answers at a hook's address.
