@@ -8,7 +8,7 @@ GO      := go
 RACE    ?= -race
 GOTEST  := $(GO) test
 
-.PHONY: help demo test check test-unit test-cluster test-node build bench bench-rollouts chaos mutants hostile house lint generate chart verify newest apidiff clean
+.PHONY: help demo test check test-unit test-cluster test-node build krew bench bench-rollouts chaos mutants hostile house lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,13 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager, bin/kruise-daemon and bin/kubectl-kruise
 	$(GO) build -tags grpcnotrace -o bin/ ./examples/cmd/... ./testing/cmd/... ./testing/fakecri/cmd/...
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -tags grpcnotrace -o bin/ ./examples/cli/cmd/kubectl-kruise
+
+krew: ## bin/krew: archives of kubectl-kruise for krew, each with the LICENSE
+	@mkdir -p bin/krew
+	@for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
+		dir=$$(mktemp -d) && name=kubectl-kruise$$([ $${p%/*} != windows ] || echo .exe) && cp LICENSE $$dir/ && \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w" -o $$dir/$$name ./examples/cli/cmd/kubectl-kruise && \
+		tar -C $$dir -czf bin/krew/kubectl-kruise-$${p%/*}-$${p#*/}.tar.gz LICENSE $$name && rm -rf $$dir || exit 1; done
 
 bench: ## figures of the deciding halves
 	$(GO) test -run '^$$' -bench . -benchmem ./...

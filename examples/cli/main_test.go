@@ -117,7 +117,7 @@ func (c *cluster) refused(code int, text string, args ...string) answer {
 // apply creates objects from manifests without a namespace.
 func (c *cluster) apply(manifests string) {
 	c.t.Helper()
-	for _, document := range strings.Split(manifests, "\n---\n") {
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
 			c.t.Fatal(err)
@@ -152,4 +152,3 @@ func (c *cluster) eventually(text string, args ...string) (a answer) {
 	})
 	return a
 }
-

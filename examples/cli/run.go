@@ -30,8 +30,7 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 		return 0
 	}
 	code := 1
-	var exit *operate.Exit
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*operate.Exit](err); ok {
 		code = exit.Code
 		if exit.Err == nil {
 			return code

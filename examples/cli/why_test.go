@@ -26,11 +26,13 @@ func TestWhy(t *testing.T) {
 		{"no controller", workload("CloneSet", "  replicas: 1"), false, []string{"cloneset/web"}, "1. controller: SpecUnobserved, CloneSet "},
 		{
 			"a quota", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: small}\nspec: {hard: {pods: 1}}\n---\n" + workload("CloneSet", "  replicas: 3"), true,
-			[]string{"cloneset/web"}, "1. quota: QuotaExceeded, CloneSet ",
+			[]string{"cloneset/web"},
+			"1. quota: QuotaExceeded, CloneSet ",
 		},
 		{
 			"no Node fits", strings.Replace(workload("CloneSet", "  replicas: 1"), "terminationGracePeriodSeconds: 0", "nodeSelector: {disk: none}", 1), true,
-			[]string{"cloneset/web"}, "1. scheduler: ",
+			[]string{"cloneset/web"},
+			"1. scheduler: ",
 		},
 		{"paused", workload("CloneSet", "  replicas: 2\n  updateStrategy: {rollingUpdate: {paused: true}}"), true, []string{"cloneset/web"}, "CloneSet web is healthy"},
 		{"a crash", annotated("sim.workloadkit.io/crash: app"), true, []string{"cloneset/web"}, "1. runtime: CrashLoopBackOff, Pod "},
@@ -38,23 +40,28 @@ func TestWhy(t *testing.T) {
 		{"a readiness probe", annotated("sim.workloadkit.io/unready: app"), true, []string{"cloneset/web"}, "1. runtime: NotReady, Pod "},
 		{
 			"a hook before service", workload("CloneSet", "  replicas: 1\n  lifecycle: {preNormal: {labelsHandler: {example.test/registered: 'true'}}}"), true,
-			[]string{"cloneset/web"}, "1. hook: HookHolds, Pod ",
+			[]string{"cloneset/web"},
+			"1. hook: HookHolds, Pod ",
 		},
 		{
 			"an invalid spec", strings.Replace(workload("CloneSet", "  replicas: 1"), "matchLabels: {app: web}", "matchLabels: {app: other}", 1), true,
-			[]string{"cloneset/web"}, "1. controller: ", // and waits for the condition, below
+			[]string{"cloneset/web"},
+			"1. controller: ", // and waits for the condition, below
 		},
 		{
 			"a finalizer", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone, finalizers: [example.test/hold]}\nspec: {containers: [{name: a, image: b}]}", false,
-			[]string{"alone"}, "1. hook: FinalizerHolds, Pod ",
+			[]string{"alone"},
+			"1. hook: FinalizerHolds, Pod ",
 		},
 		{
 			"a scheduling gate", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone}\nspec: {schedulingGates: [{name: example.test/wait}], containers: [{name: a, image: b}]}", false,
-			[]string{"alone"}, "1. scheduler: SchedulingGated, Pod ",
+			[]string{"alone"},
+			"1. scheduler: SchedulingGated, Pod ",
 		},
 		{
 			"another scheduler", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone}\nspec: {schedulerName: absent, containers: [{name: a, image: b}]}", false,
-			[]string{"alone"}, "1. scheduler: NotScheduled, Pod ",
+			[]string{"alone"},
+			"1. scheduler: NotScheduled, Pod ",
 		},
 	}
 	for _, tt := range tests {

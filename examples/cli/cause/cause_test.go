@@ -233,9 +233,9 @@ func TestWorkloads(t *testing.T) {
 			want:   []string{"controller SpecUnobserved: the controller has not seen the present spec | see whether the manager runs: kubectl kruise doctor"},
 		},
 		{
-			name: "the Pods say why, before the controller that waits for Pods",
+			name:   "the Pods say why, before the controller that waits for Pods",
 			object: "{spec: {replicas: 2, template: {spec: {containers: []}}}, status: {observedGeneration: 1, updatedReplicas: 2, conditions: [{type: Waiting, status: 'True', reason: OrderedWait, message: waits for web-0}]}}",
-			pods: []corev1.Pod{failing("web-0"), failing("web-1")},
+			pods:   []corev1.Pod{failing("web-0"), failing("web-1")},
 			want: []string{
 				"runtime CrashLoopBackOff: container app keeps ending (4 times), last with exit code 137 OOMKilled | see kubectl logs web-0 -c app --previous",
 				"controller OrderedWait: waits for web-0 | the end of the other causes",

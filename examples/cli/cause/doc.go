@@ -1,14 +1,14 @@
 // Package cause answers "why does this object wait?"
 //
 // [Of] takes objects as read from the API server, and returns the causes: why a Pod is not created, not scheduled, not
-// started, not ready, not updated, not evicted, not deleted or not injected, and why a workload or a job waits. No cause
-// means that the object is healthy; [Healthy] says so in a line.
+// started, not ready, not updated, not evicted, not deleted or not injected, and why a workload or a job waits. An object
+// without causes is healthy; [Healthy] says so in a line.
 //
 // # Order
 //
 // The first cause is the cause to see to first. A cause that keeps a controller from all work stands before a cause that
 // keeps Pods from existence, then come causes on the way of a Pod: scheduler, Node, container runtime, hooks. A
-// controller's remark that the controller waits for Pods is a consequence, so such a remark stands last, and is the first
+// controller's remark about waiting for Pods is a consequence, so such a remark stands last, and is the first
 // cause only if no Pod has a cause.
 //
 // Equal causes of several Pods are a single cause, with the names of the Pods.
@@ -41,9 +41,9 @@ const (
 	Quota Layer = "quota"
 	// Scheduler is the scheduler, or the absence of a scheduler.
 	Scheduler Layer = "scheduler"
-	// Node is a Node or its kubelet.
+	// Node is a Node or the kubelet there.
 	Node Layer = "node"
-	// Runtime is a container: its image, its start, its health.
+	// Runtime is a container: the image, the start, the health.
 	Runtime Layer = "runtime"
 	// Hook is a lifecycle hook, a readiness gate or a finalizer, with the name of the holder.
 	Hook Layer = "hook"
@@ -73,21 +73,21 @@ const (
 	onNode
 	inContainer
 	held
-	// asked is what users have asked for, and what needs nobody.
+	// asked is a wait on a user's request, or a wait that needs nobody.
 	asked
 	// consequence follows from other causes.
 	consequence
 )
 
-// Refusal is the answer of an API server that has refused a request of the command, tried without effect.
+// Refusal is the answer of an API server to a request tried without effect, and refused.
 type Refusal struct {
 	// Operation is what was tried, such as "create a Pod".
 	Operation string
 	Message   string
 }
 
-// Facts are the objects by which causes are found. Only Object and Now are required; causes that need other objects are
-// not found without these objects.
+// Facts are the objects by which causes are found. Only Object and Now are required; the other
+// objects lead to further causes.
 type Facts struct {
 	// Object is the object in question.
 	Object *unstructured.Unstructured
@@ -103,9 +103,9 @@ type Facts struct {
 	// Disruptions and Budgets are the PodDisruptionBudgets and PodUnavailableBudgets of the namespace.
 	Disruptions []policyv1.PodDisruptionBudget
 	Budgets     []unstructured.Unstructured
-	// SidecarSets are those that select the Pod in question by its namespace.
+	// SidecarSets select the namespace of the Pod in question.
 	SidecarSets []unstructured.Unstructured
-	// Refusals are answers to requests that were tried without effect.
+	// Refusals are answers to requests tried without effect.
 	Refusals []Refusal
 	Now      time.Time
 }

@@ -28,7 +28,7 @@ func eventTime(e *corev1.Event) time.Time {
 // hook says which lifecycle hook holds a Pod, and by which labels and finalizers.
 func (f *Facts) hook(pod *corev1.Pod) []Cause {
 	state := pod.Labels[apps.LabelLifecycleState]
-	name, waitsFor := "", ""
+	var name, waitsFor string
 	switch state {
 	case apps.LifecyclePreparingNormal:
 		name, waitsFor = "preNormal", "added"

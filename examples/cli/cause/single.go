@@ -27,15 +27,8 @@ func (f *Facts) updated(pod *corev1.Pod) []Cause {
 	}
 	owner := fmt.Sprintf("%s %s", f.Owner.GetKind(), f.Owner.GetName())
 	detail := fmt.Sprintf("the Pod is at revision %s, %s is at %s", have, owner, want)
-	path := facts.Pausable(f.Owner.GroupVersionKind())
-	kept := fields.IntOrString(f.Owner.Object, "spec.updateStrategy.rollingUpdate.partition", "spec.updateStrategy.partition")
-	switch {
-	case path != "" && fields.Bool(f.Owner.Object, path):
-		return []Cause{podCause(pod, User, stopsPods, Paused, detail+": the rollout is paused", "kubectl kruise rollout resume")}
-	case fields.String(f.Owner.Object, "spec.updateStrategy.type") == "OnDelete":
-		return []Cause{podCause(pod, User, asked, OnDelete, detail+": Pods are updated when somebody deletes Pods", "delete the Pod")}
-	case kept != nil && kept.String() != "0" && kept.String() != "0%":
-		return []Cause{podCause(pod, User, asked, PartitionReached, detail+": the partition is "+kept.String(), "lower the partition of "+owner)}
+	if c, isAsked := f.keptByUser(pod, detail); isAsked {
+		return []Cause{c}
 	}
 	for _, c := range fields.Conditions(f.Owner.Object) {
 		if c.Status == "True" && (c.Type == "Waiting" || c.Type == "InvalidSpec" || isFailure(c.Type)) {
@@ -43,6 +36,21 @@ func (f *Facts) updated(pod *corev1.Pod) []Cause {
 		}
 	}
 	return []Cause{podCause(pod, Controller, asked, NotUpdated, detail, "the rollout reaches the Pod; see kubectl kruise rollout status")}
+}
+
+// keptByUser says whether a setting keeps a Pod at an old revision.
+func (f *Facts) keptByUser(pod *corev1.Pod, detail string) (c Cause, isAsked bool) {
+	path := facts.Pausable(f.Owner.GroupVersionKind())
+	kept := fields.IntOrString(f.Owner.Object, "spec.updateStrategy.rollingUpdate.partition", "spec.updateStrategy.partition")
+	switch {
+	case path != "" && fields.Bool(f.Owner.Object, path):
+		return podCause(pod, User, stopsPods, Paused, detail+": the rollout is paused", "kubectl kruise rollout resume"), true
+	case fields.String(f.Owner.Object, "spec.updateStrategy.type") == "OnDelete":
+		return podCause(pod, User, asked, OnDelete, detail+": Pods are updated when somebody deletes Pods", "delete the Pod"), true
+	case kept != nil && kept.String() != "0" && kept.String() != "0%":
+		return podCause(pod, User, asked, PartitionReached, detail+": the partition is "+kept.String(), "lower the partition of "+f.Owner.GetKind()+" "+f.Owner.GetName()), true
+	}
+	return Cause{}, false
 }
 
 // injected says which SidecarSets select the Pod in question and are not in the Pod.

@@ -22,40 +22,40 @@ import (
 
 // These are the codes of findings.
 const (
-	// NotInstalled means that the API server serves no kind of OpenKruise.
+	// NotInstalled means: the API server serves no kind of OpenKruise.
 	NotInstalled reason.Code = "NotInstalled"
-	// CRDNotServed means that the API server does not serve a CRD.
+	// CRDNotServed means: the API server does not serve a CRD.
 	CRDNotServed reason.Code = "CRDNotServed"
 	// OldStoredVersion means that objects may be stored in a version other than the storage version, so the old version
 	// must not leave the CRD.
 	OldStoredVersion reason.Code = "OldStoredVersion"
-	// BundleMissing means that API servers have no certificate authority for a webhook.
+	// BundleMissing means: API servers have no certificate authority for a webhook.
 	BundleMissing reason.Code = "BundleMissing"
-	// BundleUnreadable means that the certificate authority of a webhook cannot be parsed.
+	// BundleUnreadable means: the certificate authority of a webhook cannot be parsed.
 	BundleUnreadable reason.Code = "BundleUnreadable"
-	// BundleExpired means that all authorities of a webhook have expired.
+	// BundleExpired means: all authorities of a webhook have expired.
 	BundleExpired reason.Code = "BundleExpired"
-	// BundleExpiresSoon means that all authorities of a webhook expire within thirty days.
+	// BundleExpiresSoon means: all authorities of a webhook expire within thirty days.
 	BundleExpiresSoon reason.Code = "BundleExpiresSoon"
-	// BundleForeign means that the certificate of the server was not issued by the authority of a webhook.
+	// BundleForeign means: the certificate of the server was not issued by the authority of a webhook.
 	BundleForeign reason.Code = "BundleForeign"
-	// CertificateExpired means that the certificate of the server has expired.
+	// CertificateExpired means: the certificate of the server has expired.
 	CertificateExpired reason.Code = "CertificateExpired"
-	// NobodyServes means that the Service of a webhook does not exist or has no ready Pod.
+	// NobodyServes means: the Service of a webhook does not exist or has no ready Pod.
 	NobodyServes reason.Code = "NobodyServes"
-	// WebhooksMissing means that no admission webhook of OpenKruise is configured.
+	// WebhooksMissing means: no admission webhook of OpenKruise is configured.
 	WebhooksMissing reason.Code = "WebhooksMissing"
-	// ManagerNotReady means that no replica of the manager is ready.
+	// ManagerNotReady means: no replica of the manager is ready.
 	ManagerNotReady reason.Code = "ManagerNotReady"
-	// GateUnknown means that the manager is started with a gate that nobody knows.
+	// GateUnknown means that the manager is started with an unknown gate.
 	GateUnknown reason.Code = "GateUnknown"
-	// GateWithoutCRD means that a gate is on whose kinds the API server does not serve.
+	// GateWithoutCRD means that a gate is on, and the API server does not serve the kinds of the gate.
 	GateWithoutCRD reason.Code = "GateWithoutCRD"
-	// RightMissing means that the manager's account lacks a right.
+	// RightMissing means: the manager's account lacks a right.
 	RightMissing reason.Code = "RightMissing"
-	// AgentsMissing means that no node agents are installed although features need the agents.
+	// AgentsMissing means: no node agents are installed although features need the agents.
 	AgentsMissing reason.Code = "AgentsMissing"
-	// AgentsNotReady means that node agents are missing or not ready on Nodes.
+	// AgentsNotReady means: node agents are missing or not ready on Nodes.
 	AgentsNotReady reason.Code = "AgentsNotReady"
 )
 

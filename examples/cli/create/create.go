@@ -3,7 +3,6 @@
 package create
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -88,7 +87,7 @@ func (m *maker) create(cmd *cobra.Command, gk schema.GroupKind, content fields.O
 		if dryRun == cmdutil.DryRunServer {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
-		if u, err = client.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(context.Background(), u, options); err != nil {
+		if u, err = client.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(cmd.Context(), u, options); err != nil {
 			return fmt.Errorf("failed to create %s: %w", gk.Kind, err)
 		}
 	}

@@ -93,7 +93,7 @@ func fromImage(namespace, name, image string, command []string) fields.Object {
 
 // fromSchedule returns a job as the schedule would create the job, owned by the schedule.
 func fromSchedule(source *unstructured.Unstructured, name string, gk schema.GroupKind) (fields.Object, error) {
-	path := ""
+	var path string
 	switch from := source.GroupVersionKind().GroupKind(); {
 	case from.Group == "batch" && from.Kind == "CronJob" && gk.Kind == "Job":
 		path = "spec.jobTemplate"

@@ -3,7 +3,6 @@
 package doctor
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -35,16 +34,12 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		panic(err) // the flag is defined above
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		if ctx == nil {
-			ctx = context.Background()
-		}
 		r, err := newReader(f)
 		if err != nil {
 			return err
 		}
 		report := &report{}
-		found := checkup.Of(r.facts(ctx, clk.Now()))
+		found := checkup.Of(r.facts(cmd.Context(), clk.Now()))
 		report.add(found)
 		report.Unread = r.unread
 		if err := report.print(streams.Out, output); err != nil || len(found) == 0 {

@@ -129,7 +129,7 @@ func (r *reader) readWebhooks(ctx context.Context, f *checkup.Facts) {
 }
 
 func add(f *checkup.Facts, kind, name, webhook string, config *admissionv1.WebhookClientConfig, policy *admissionv1.FailurePolicyType) {
-	if !strings.HasPrefix(name, "kruise") && !(config.Service != nil && config.Service.Name == serviceMark) {
+	if !strings.HasPrefix(name, "kruise") && (config.Service == nil || config.Service.Name != serviceMark) {
 		return
 	}
 	h := checkup.Hook{

@@ -1,4 +1,4 @@
-// Package facts answers "where does a kind keep what commands change?"
+// Package facts answers "at which paths does a kind keep the parts for commands to change?"
 //
 // The paths differ between kinds and between versions of a kind. A command asks for the path of an object, by group,
 // version and kind. Kinds of Kubernetes, of OpenKruise and of Kruise Rollouts are listed.
@@ -22,7 +22,7 @@ func IsKruise(group string) bool {
 	return group == AppsGroup || group == PolicyGroup || group == RolloutsGroup
 }
 
-// Pausable returns the path of the switch that pauses objects of a kind, or "" for a kind that cannot be paused.
+// Pausable returns the path of the switch to pause objects of a kind, or "" for a kind without a switch.
 func Pausable(gvk schema.GroupVersionKind) string {
 	switch gvk.GroupKind() {
 	case schema.GroupKind{Group: AppsGroup, Kind: "CloneSet"}:

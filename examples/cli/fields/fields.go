@@ -52,7 +52,7 @@ func Int(o Object, paths ...string) int64 {
 	case float64:
 		return int64(n)
 	case json.Number:
-		parsed, _ := n.Int64() //nolint:errcheck // a number that does not fit counts as missing
+		parsed, _ := n.Int64() // a number that does not fit counts as 0
 		return parsed
 	}
 	return 0

@@ -76,9 +76,6 @@ func (s *status) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	watched := ctx
 	if s.timeout > 0 {
 		var cancel context.CancelFunc

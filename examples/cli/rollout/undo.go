@@ -55,7 +55,7 @@ func (u *undo) run(cmd *cobra.Command, args []string) (err error) {
 	failures := []error{err}
 	u.seen = map[types.UID]bool{}
 	for _, info := range infos {
-		if err := u.one(info); err != nil {
+		if err := u.one(cmd.Context(), info); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", info.ObjectName(), err))
 		}
 	}
@@ -63,7 +63,7 @@ func (u *undo) run(cmd *cobra.Command, args []string) (err error) {
 }
 
 // one undoes an object, or the workload of a Rollout. A workload that is named twice is undone once.
-func (u *undo) one(info *resource.Info) error {
+func (u *undo) one(ctx context.Context, info *resource.Info) error {
 	object, ok := info.Object.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("%T is not read without types", info.Object)
@@ -73,14 +73,14 @@ func (u *undo) one(info *resource.Info) error {
 			u.Subresource = "status"
 			return u.One(info, fastBack)
 		}
-		return u.workloadOf(object)
+		return u.workloadOf(ctx, object)
 	}
 	if u.seen[object.GetUID()] {
 		return nil
 	}
 	u.seen[object.GetUID()] = true
 	if object.GroupVersionKind().Group == facts.AppsGroup {
-		return u.kruise(info, object)
+		return u.kruise(ctx, info, object)
 	}
 	rollbacker, err := polymorphichelpers.RollbackerFn(u.Factory, info.Mapping)
 	if err != nil {
@@ -94,7 +94,7 @@ func (u *undo) one(info *resource.Info) error {
 }
 
 // workloadOf undoes the workload that a Rollout refers to.
-func (u *undo) workloadOf(r *unstructured.Unstructured) error {
+func (u *undo) workloadOf(ctx context.Context, r *unstructured.Unstructured) error {
 	value, found := fields.At(r.Object, "spec.workloadRef", "spec.objectRef.workloadRef")
 	ref, isRef := value.(fields.Object)
 	if !found || !isRef {
@@ -109,7 +109,7 @@ func (u *undo) workloadOf(r *unstructured.Unstructured) error {
 		return fmt.Errorf("spec.workloadRef: %w", err)
 	}
 	for _, info := range infos {
-		if err := u.one(info); err != nil {
+		if err := u.one(ctx, info); err != nil {
 			return err
 		}
 	}
@@ -117,12 +117,12 @@ func (u *undo) workloadOf(r *unstructured.Unstructured) error {
 }
 
 // kruise undoes a workload of OpenKruise.
-func (u *undo) kruise(info *resource.Info, object *unstructured.Unstructured) error {
+func (u *undo) kruise(ctx context.Context, info *resource.Info, object *unstructured.Unstructured) error {
 	clients, err := u.Factory.KubernetesClientSet()
 	if err != nil {
 		return err
 	}
-	revisions, err := seams.Revisions(context.Background(), clients, info.Namespace, object.GetUID())
+	revisions, err := seams.Revisions(ctx, clients, info.Namespace, object.GetUID())
 	if err != nil {
 		return err
 	}

@@ -57,9 +57,6 @@ func (s *status) show(ctx context.Context, args []string, every time.Duration) e
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	watched := ctx
 	if s.timeout > 0 {
 		var cancel context.CancelFunc

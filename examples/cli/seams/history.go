@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -73,7 +74,7 @@ func Revisions(ctx context.Context, clients kubernetes.Interface, namespace stri
 }
 
 func (v *Viewer) read(namespace, name string) (*unstructured.Unstructured, []appsv1.ControllerRevision, error) {
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // the interface of kubectl passes no context
 	object, err := v.Objects.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, err
@@ -132,13 +133,12 @@ func (v *Viewer) GetHistory(namespace, name string) (map[int64]runtime.Object, e
 // Restore puts an object back to a revision. Every part of the spec that the revision holds replaces the object's part
 // as a whole, so labels and annotations added later to the template go. Other parts of the spec stay.
 func Restore(object *unstructured.Unstructured, revision *appsv1.ControllerRevision) error {
-	var data struct {
-		Spec fields.Object `json:"spec"`
-	}
-	if err := json.Unmarshal(revision.Data.Raw, &data); err != nil {
+	data := fields.Object{}
+	if err := utiljson.Unmarshal(revision.Data.Raw, &data); err != nil { // keeps integers
 		return fmt.Errorf("revision %s: %w", revision.Name, err)
 	}
-	if len(data.Spec) == 0 {
+	parts, _ := data["spec"].(fields.Object)
+	if len(parts) == 0 {
 		return fmt.Errorf("revision %s: the data has no spec", revision.Name)
 	}
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")
@@ -148,7 +148,7 @@ func Restore(object *unstructured.Unstructured, revision *appsv1.ControllerRevis
 	if spec == nil {
 		spec = fields.Object{}
 	}
-	for name, value := range data.Spec {
+	for name, value := range parts {
 		if name == "$patch" {
 			continue
 		}

@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,8 @@ func (r *reader) tryCreation(ctx context.Context, f *cause.Facts) error {
 	pod.Namespace, pod.GenerateName = f.Object.GetNamespace(), f.Object.GetName()+"-"
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(f.Object, f.Object.GroupVersionKind())}
 	_, err = r.clients.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	status, isAnswer := err.(apierrors.APIStatus) //nolint:errorlint // the client returns the answer itself
+	var status apierrors.APIStatus
+	isAnswer := errors.As(err, &status)
 	switch {
 	case err == nil:
 		return nil

@@ -47,7 +47,7 @@ func newReader(f cmdutil.Factory) (*reader, error) {
 }
 
 // facts reads the objects around an object. What cannot be read is named in unread.
-func (r *reader) facts(ctx context.Context, u *unstructured.Unstructured, now time.Time) (f cause.Facts, unread []string, err error) {
+func (r *reader) facts(ctx context.Context, u *unstructured.Unstructured, now time.Time) (f cause.Facts, unread []string) {
 	f = cause.Facts{Object: u, Now: now}
 	note := func(what string, err error) {
 		if err != nil && !meta.IsNoMatchError(err) {
@@ -67,7 +67,7 @@ func (r *reader) facts(ctx context.Context, u *unstructured.Unstructured, now ti
 		note("SidecarSets", r.readSidecarSets(ctx, &f))
 	}
 	note("creation of a Pod, tried without effect", r.tryCreation(ctx, &f))
-	return f, unread, nil
+	return f, unread
 }
 
 func (r *reader) readDisruptions(ctx context.Context, f *cause.Facts) error {

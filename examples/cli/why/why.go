@@ -58,20 +58,12 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		if err != nil {
 			return err
 		}
-		ctx := cmd.Context()
-		if ctx == nil {
-			ctx = context.Background()
-		}
 		for _, info := range infos {
 			u, ok := info.Object.(*unstructured.Unstructured)
 			if !ok {
 				return fmt.Errorf("%T is not read without types", info.Object)
 			}
-			answer, err := reader.answer(ctx, u, clk)
-			if err != nil {
-				return fmt.Errorf("%s: %w", info.ObjectName(), err)
-			}
-			if err := answer.print(streams.Out, output); err != nil {
+			if err := reader.answer(cmd.Context(), u, clk).print(streams.Out, output); err != nil {
 				return err
 			}
 		}
@@ -116,16 +108,13 @@ type entry struct {
 	Pods   []string `json:"pods,omitempty"`
 }
 
-func (r *reader) answer(ctx context.Context, u *unstructured.Unstructured, clk clock.PassiveClock) (*answer, error) {
-	facts, unread, err := r.facts(ctx, u, clk.Now())
-	if err != nil {
-		return nil, err
-	}
+func (r *reader) answer(ctx context.Context, u *unstructured.Unstructured, clk clock.PassiveClock) *answer {
+	facts, unread := r.facts(ctx, u, clk.Now())
 	a := &answer{Object: strings.ToLower(u.GetKind()) + "/" + u.GetName(), Unread: unread}
 	causes := cause.Of(facts)
 	if a.Healthy = len(causes) == 0; a.Healthy {
 		a.Summary = cause.Healthy(facts)
-		return a, nil
+		return a
 	}
 	a.Summary = cause.Summary(facts)
 	for _, c := range causes {
@@ -133,7 +122,7 @@ func (r *reader) answer(ctx context.Context, u *unstructured.Unstructured, clk c
 			Layer: string(c.Layer), Code: string(c.Code), Object: c.Object.String(), Path: c.Path, Detail: c.Detail, Ends: c.Remedy, Pods: c.Pods,
 		})
 	}
-	return a, nil
+	return a
 }
 
 func (a *answer) print(out io.Writer, format string) error {
