@@ -36,7 +36,6 @@ import (
 	"k8s.io/kubectl/pkg/cmd/scale"
 	"k8s.io/kubectl/pkg/cmd/set"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"k8s.io/kubectl/pkg/cmd/version"
 	"k8s.io/kubectl/pkg/cmd/wait"
 	"k8s.io/kubectl/pkg/scheme"
 	utilcompletion "k8s.io/kubectl/pkg/util/completion"
@@ -98,6 +97,7 @@ func own(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStre
 		why.NewCommand(f, streams, clk),
 		overview.NewCommand(Name, f, streams, clk),
 		doctor.NewCommand(f, streams, clk),
+		newVersion(f, streams),
 	)
 }
 
@@ -116,7 +116,6 @@ func kubectl(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IO
 		kustomize.NewCmdKustomize(streams),
 		config.NewCmdConfig(f, clientcmd.NewDefaultPathOptions(), streams),
 		completion.NewCmdCompletion(streams.Out, ""),
-		version.NewCmdVersion(f, streams),
 		apiresources.NewCmdAPIVersions(f, streams),
 		apiresources.NewCmdAPIResources(f, streams),
 		options.NewCmdOptions(streams.Out),
@@ -136,8 +135,15 @@ func warningsAsErrors(root *cobra.Command, streams genericiooptions.IOStreams) {
 	}
 }
 
+// These limits let a command read all kinds without a pause; a command ends soon.
+const (
+	queriesPerSecond = 50
+	burst            = 300
+)
+
 // translatePatches lets kubectl's commands change objects of CRDs.
 func translatePatches(config *rest.Config) *rest.Config {
+	config.QPS, config.Burst = queriesPerSecond, burst
 	config.Wrap(func(below http.RoundTripper) http.RoundTripper {
 		return &mergepatch.Transport{Below: below, Scheme: scheme.Scheme, Groups: []string{facts.AppsGroup, facts.PolicyGroup, facts.RolloutsGroup}}
 	})
