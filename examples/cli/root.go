@@ -10,6 +10,7 @@
 //	execute    exec with the names of sidecars that are upgraded hot
 //	why        why an object waits
 //	overview   get all
+//	inspect    describe, with a view of Rollouts
 //	doctor     what is wrong with the installation
 package cli
 
@@ -26,7 +27,6 @@ import (
 	"k8s.io/kubectl/pkg/cmd/apply"
 	"k8s.io/kubectl/pkg/cmd/completion"
 	"k8s.io/kubectl/pkg/cmd/config"
-	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/diff"
 	"k8s.io/kubectl/pkg/cmd/expose"
 	"k8s.io/kubectl/pkg/cmd/kustomize"
@@ -45,6 +45,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/doctor"
 	"github.com/workloadkit/workloadkit/examples/cli/execute"
 	"github.com/workloadkit/workloadkit/examples/cli/facts"
+	"github.com/workloadkit/workloadkit/examples/cli/inspect"
 	"github.com/workloadkit/workloadkit/examples/cli/mergepatch"
 	"github.com/workloadkit/workloadkit/examples/cli/migrate"
 	"github.com/workloadkit/workloadkit/examples/cli/overview"
@@ -97,6 +98,7 @@ func own(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStre
 		why.NewCommand(f, streams, clk),
 		overview.NewCommand(Name, f, streams, clk),
 		doctor.NewCommand(f, streams, clk),
+		inspect.NewCommand(Name, f, streams, clk),
 		newVersion(f, streams),
 	)
 }
@@ -107,7 +109,6 @@ func kubectl(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IO
 		set.NewCmdSet(f, streams),
 		expose.NewCmdExposeService(f, streams),
 		scale.NewCmdScale(f, streams),
-		describe.NewCmdDescribe(Name, f, streams),
 		diff.NewCmdDiff(f, streams),
 		apply.NewCmdApply(Name, f, streams),
 		patch.NewCmdPatch(f, streams),
