@@ -82,6 +82,9 @@ func (u *undo) one(ctx context.Context, info *resource.Info) error {
 	if object.GroupVersionKind().Group == facts.AppsGroup {
 		return u.kruise(ctx, info, object)
 	}
+	if object.GroupVersionKind().Group == "apps" && object.GetKind() == "Deployment" {
+		return u.deployment(ctx, info, object)
+	}
 	rollbacker, err := polymorphichelpers.RollbackerFn(u.Factory, info.Mapping)
 	if err != nil {
 		return err
