@@ -54,6 +54,33 @@ func TestWhy(t *testing.T) {
 			"1. hook: FinalizerHolds, Pod ",
 		},
 		{
+			"a job whose image cannot be pulled", `apiVersion: apps.kruise.io/v1beta1
+kind: BroadcastJob
+metadata: {name: clean}
+spec:
+  template:
+    metadata: {annotations: {sim.workloadkit.io/broken-image: "*"}}
+    spec: {restartPolicy: Never, containers: [{name: a, image: "example.test/a:v1"}]}
+`, true, []string{"broadcastjob/clean"}, "1. runtime: ImagePullBackOff, Pod ",
+		},
+		{
+			"an ordered StatefulSet, whose first Pod is not ready", strings.Replace(annotated("sim.workloadkit.io/unready: log"), "kind: CloneSet", "kind: StatefulSet", 1), true,
+			[]string{"asts/web"},
+			"1. runtime: NotReady, Pod ",
+		},
+		{
+			"a request without an agent", `apiVersion: v1
+kind: Pod
+metadata: {name: alone}
+spec: {containers: [{name: a, image: b}]}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: ContainerRecreateRequest
+metadata: {name: again}
+spec: {podName: alone, containers: [{name: a}]}
+`, false, []string{"crr/again"}, "1. controller: JobNotEnded, ContainerRecreateRequest ",
+		},
+		{
 			"a scheduling gate", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone}\nspec: {schedulingGates: [{name: example.test/wait}], containers: [{name: a, image: b}]}", false,
 			[]string{"alone"},
 			"1. scheduler: SchedulingGated, Pod ",
@@ -68,7 +95,7 @@ func TestWhy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := start(t)
 			if tt.manager {
-				c.manage("CloneSet")
+				c.manage("CloneSet", "StatefulSet", "BroadcastJob")
 			}
 			c.apply(tt.manifests)
 			if tt.name == "a finalizer" {
@@ -102,6 +129,25 @@ func (c *cluster) release(name string) {
 	if err := c.Update(c.t.Context(), pod); err != nil {
 		c.t.Error(err)
 	}
+}
+
+func TestWhyNotEvicted(t *testing.T) {
+	c := start(t)
+	c.apply(`apiVersion: v1
+kind: Pod
+metadata: {name: alone, labels: {app: web}}
+spec: {containers: [{name: a, image: b}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: all}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
+	c.eventually("an eviction would be refused: PodDisruptionBudget all allows", "why", "alone", "-o", "yaml")
+	if out := c.want("why", "alone", "-o", "json"); !strings.Contains(out, `"healthy": true`) {
+		t.Errorf("why -o json prints\n%s", out)
+	}
+	c.refused(1, "is not json, yaml, name or wide", "why", "alone", "-o", "xml")
+	c.refused(1, "an object is required", "why")
 }
 
 func TestDoctorWithoutManager(t *testing.T) {

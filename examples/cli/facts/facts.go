@@ -74,11 +74,3 @@ func Templates(o fields.Object) (paths []string) {
 	}
 	return paths
 }
-
-// RevisionPaths returns the paths from which the controller of a kind records revisions, without the Pod template.
-func RevisionPaths(gk schema.GroupKind) []string {
-	if gk.Group == AppsGroup && gk.Kind == "SidecarSet" {
-		return []string{"spec.containers", "spec.initContainers", "spec.volumes"}
-	}
-	return []string{"spec.template"}
-}

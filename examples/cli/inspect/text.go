@@ -75,8 +75,11 @@ func (v *View) Text() string {
 	line("Update Revision", fields.String(o, status+".canaryRevision", status+".updatedRevision"))
 	b.WriteString("Replicas:\n")
 	for _, count := range []struct{ label, path string }{
-		{"Desired", "spec.replicas"}, {"Updated", "status.updatedReplicas"}, {"Current", "status.replicas"},
-		{"Ready", "status.readyReplicas"}, {"Available", "status.availableReplicas"},
+		{"Desired", "spec.replicas"},
+		{"Updated", "status.updatedReplicas"},
+		{"Current", "status.replicas"},
+		{"Ready", "status.readyReplicas"},
+		{"Available", "status.availableReplicas"},
 	} {
 		fmt.Fprintf(&b, "  %-17s%d\n", count.label+":", fields.Int(v.Workload.Object, count.path))
 	}
