@@ -78,7 +78,7 @@ apiVersion: apps.kruise.io/v1beta1
 kind: ContainerRecreateRequest
 metadata: {name: again}
 spec: {podName: alone, containers: [{name: a}]}
-`, false, []string{"crr/again"}, "1. controller: JobNotEnded, ContainerRecreateRequest ",
+`, false, []string{"crr/again"}, "1. node: NotStarted, ContainerRecreateRequest ",
 		},
 		{
 			"a scheduling gate", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone}\nspec: {schedulingGates: [{name: example.test/wait}], containers: [{name: a, image: b}]}", false,

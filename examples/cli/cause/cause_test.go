@@ -275,6 +275,15 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
+func TestReadyPodHeldByHook(t *testing.T) {
+	u := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web}, spec: {replicas: 1, lifecycle: {inPlaceUpdate: {finalizersHandler: [example.test/drain]}}}}")
+	p := pod(t, "{labels: {lifecycle.apps.kruise.io/state: PreparingUpdate}, finalizers: [example.test/drain]}", "", "")
+	want := []string{"hook HookHolds: the hook inPlaceUpdate holds the Pod in the state PreparingUpdate | the holder of the hook answers: finalizer example.test/drain is removed"}
+	if diff := cmp.Diff(want, lines(cause.Of(cause.Facts{Object: u, Pods: []corev1.Pod{*p}, Now: now()}))); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+}
+
 func TestEqualCausesAreOne(t *testing.T) {
 	u := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web}, spec: {replicas: 2}}")
 	var pods []corev1.Pod

@@ -29,7 +29,7 @@ const (
 	NodeGone reason.Code = "NodeGone"
 	// NotReady means that a container runs, and the readiness probe has not succeeded.
 	NotReady reason.Code = "NotReady"
-	// NotStarted means: the kubelet has not started the containers of a Pod yet.
+	// NotStarted means: the kubelet or the node agent has not begun with a Pod yet.
 	NotStarted reason.Code = "NotStarted"
 	// LaunchPriority means that a container waits for containers of a higher priority.
 	LaunchPriority reason.Code = "LaunchPriority"

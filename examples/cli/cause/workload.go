@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/cli/facts"
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
@@ -31,10 +32,8 @@ func (f *Facts) workloadCauses() (causes []Cause) {
 	}
 	causes = append(causes, f.fromConditions()...)
 	causes = append(causes, f.creation()...)
-	if p.State != progress.Done && err == nil || len(f.unready()) > 0 {
-		for _, pod := range f.unready() {
-			causes = append(causes, f.podCauses(pod)...)
-		}
+	for _, pod := range f.outOfService() {
+		causes = append(causes, f.podCauses(pod)...)
 	}
 	return causes
 }
@@ -54,10 +53,23 @@ func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
 		case progress.JobFailed:
 			causes = append(causes, f.objectCause(Controller, consequence, why.Code, why.Path, why.Detail, "see the Pods of the job"))
 		case progress.JobRunning:
+			if c, waits := f.agentAwaited(); waits {
+				return append(causes, c)
+			}
 			causes = append(causes, f.objectCause(Controller, consequence, JobNotEnded, why.Path, p.Text, "the end of the Pods"))
 		}
 	}
 	return causes
+}
+
+// agentAwaited says whether a request for containers waits for the agent of a Node.
+func (f *Facts) agentAwaited() (c Cause, waits bool) {
+	phase := fields.String(f.Object.Object, "status.phase")
+	if f.Object.GetKind() != "ContainerRecreateRequest" || phase != "" && phase != "Pending" || len(f.Pods) == 0 {
+		return Cause{}, false
+	}
+	detail := "no node agent has begun with the request; the Pod is on Node " + f.Pods[0].Spec.NodeName
+	return f.objectCause(Node, onNode, NotStarted, "status.phase", detail, "see whether the agent of the Node runs: kubectl kruise doctor"), true
 }
 
 // fromConditions turns the controller's own words into causes. A condition about all work stands first; a condition
@@ -135,11 +147,12 @@ func hasReplicas(kind string) bool {
 	return kind == "CloneSet" || kind == "StatefulSet" || kind == "Deployment" || kind == "ReplicaSet"
 }
 
-// unready returns the Pods that are not in service, or are being deleted.
-func (f *Facts) unready() (pods []*corev1.Pod) {
+// outOfService returns the Pods that are not ready, are being deleted, or are held by a lifecycle hook.
+func (f *Facts) outOfService() (pods []*corev1.Pod) {
 	for i := range f.Pods {
 		pod := &f.Pods[i]
-		if pod.DeletionTimestamp != nil || !IsReady(pod) {
+		state := pod.Labels[apps.LabelLifecycleState]
+		if pod.DeletionTimestamp != nil || !IsReady(pod) || state != "" && state != apps.LifecycleNormal {
 			pods = append(pods, pod)
 		}
 	}
