@@ -142,7 +142,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: all}
 spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
-	c.eventually("an eviction would be refused: PodDisruptionBudget all allows", "why", "alone", "-o", "yaml")
+	c.eventually("an eviction would be refused: PodDisruptionBudget all allows", "why", "alone", "-o", "json")
 	if out := c.want("why", "alone", "-o", "json"); !strings.Contains(out, `"healthy": true`) {
 		t.Errorf("why -o json prints\n%s", out)
 	}

@@ -150,13 +150,17 @@ func hasReplicas(kind string) bool {
 // outOfService returns the Pods that are not ready, are being deleted, or are held by a lifecycle hook.
 func (f *Facts) outOfService() (pods []*corev1.Pod) {
 	for i := range f.Pods {
-		pod := &f.Pods[i]
-		state := pod.Labels[apps.LabelLifecycleState]
-		if pod.DeletionTimestamp != nil || !IsReady(pod) || state != "" && state != apps.LifecycleNormal {
-			pods = append(pods, pod)
+		if !InService(&f.Pods[i]) {
+			pods = append(pods, &f.Pods[i])
 		}
 	}
 	return pods
+}
+
+// InService reports whether a Pod is ready, stays, and is held by no lifecycle hook.
+func InService(pod *corev1.Pod) bool {
+	state := pod.Labels[apps.LabelLifecycleState]
+	return pod.DeletionTimestamp == nil && IsReady(pod) && (state == "" || state == apps.LifecycleNormal)
 }
 
 // IsReady reports whether a Pod is ready by its own condition.

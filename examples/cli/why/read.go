@@ -83,7 +83,7 @@ func (r *reader) readNodes(ctx context.Context, f *cause.Facts) error {
 	names := map[string]bool{}
 	for i := range f.Pods {
 		name := f.Pods[i].Spec.NodeName
-		isFine := f.Object.GetKind() != "Pod" && cause.IsReady(&f.Pods[i]) && f.Pods[i].DeletionTimestamp == nil
+		isFine := f.Object.GetKind() != "Pod" && cause.InService(&f.Pods[i])
 		if name == "" || names[name] || isFine {
 			continue
 		}
