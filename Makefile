@@ -2,13 +2,13 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-MODULES := . node testing testing/fakecri examples/apis examples
+MODULES := . node testing testing/fakecri examples/apis examples examples/cli
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 RACE    ?= -race
 GOTEST  := $(GO) test
 
-.PHONY: help demo test check test-unit test-cluster test-node build bench bench-rollouts chaos mutants hostile house lint generate chart verify newest apidiff clean
+.PHONY: help demo test check test-unit test-cluster test-node build krew bench bench-rollouts chaos mutants hostile house lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,6 +26,7 @@ test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
 	$(GOTEST) $(RACE) ./...
 	cd node && $(GOTEST) $(RACE) ./...
 	cd examples/apis && $(GOTEST) $(RACE) ./...
+	cd examples/cli && $(GOTEST) $(RACE) -short ./...
 
 test-cluster: ## controllers against a real etcd and kube-apiserver, schedules of faults, and a sample of the planted mistakes
 	@RACE="$(RACE)" bash .ci/cluster
@@ -42,8 +43,16 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 	bin/controlplane path kube-apiserver >/dev/null
 	cd examples && WORKLOADKIT_NODE=1 $(GOTEST) -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
 
-build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager and bin/kruise-daemon
+build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager, bin/kruise-daemon and bin/kubectl-kruise
 	$(GO) build -tags grpcnotrace -o bin/ ./examples/cmd/... ./testing/cmd/... ./testing/fakecri/cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -tags grpcnotrace -o bin/ ./examples/cli/cmd/kubectl-kruise
+
+krew: ## bin/krew: archives of kubectl-kruise for krew, each with the LICENSE
+	@mkdir -p bin/krew
+	@for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
+		dir=$$(mktemp -d) && name=kubectl-kruise$$([ $${p%/*} != windows ] || echo .exe) && cp LICENSE $$dir/ && \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w" -o $$dir/$$name ./examples/cli/cmd/kubectl-kruise && \
+		tar -C $$dir -czf bin/krew/kubectl-kruise-$${p%/*}-$${p#*/}.tar.gz LICENSE $$name && rm -rf $$dir || exit 1; done
 
 bench: ## figures of the deciding halves
 	$(GO) test -run '^$$' -bench . -benchmem ./...

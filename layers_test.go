@@ -156,6 +156,13 @@ func layers() []layer {
 		{"examples/cmd/kruise-daemon", free, "examples/daemon node/imagepull"},
 		{"examples/cmd/...", free, "examples/kind examples/kinds examples/manager examples/storagemigration"},
 		{"examples/config", free, "testing/install"},
+		{"examples/cli/fields", pure, ""},
+		{"examples/cli/facts", pure, "examples/cli/fields"},
+		{"examples/cli/progress", pure, "examples/cli/facts examples/cli/fields reason rollout/partition"},
+		{"examples/cli/operate", free, "examples/cli/fields"},
+		{"examples/cli/mergepatch", free, ""},
+		{"examples/cli/seams", free, "examples/apis/... examples/cli/facts examples/cli/fields"},
+		{"examples/cli/...", free, "examples/apis/... examples/cli/... reason rollout/partition"}, // no controller: the binary stays small
 		{"examples/internal/hostile", free, "examples/apis/..."},
 		{"examples/internal/manifests", free, "examples/admission examples/kind examples/kinds"}, // what follows from the rows
 		{"examples/internal/served", free, "examples/config examples/manager testing/..."},       // the begin of hostile and bench
@@ -241,7 +248,7 @@ func enter(root, dir, name string) error {
 		return nil
 	}
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	own := slices.Contains([]string{"node", "testing", "testing/fakecri", "examples", "examples/apis"}, filepath.ToSlash(dir))
+	own := slices.Contains([]string{"node", "testing", "testing/fakecri", "examples", "examples/apis", "examples/cli"}, filepath.ToSlash(dir))
 	if name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || err == nil && !own {
 		return fs.SkipDir
 	}

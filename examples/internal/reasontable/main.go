@@ -220,7 +220,7 @@ func oneLine(text, name string) string {
 	var parser comment.Parser
 	p.TextWidth = -1
 	text = strings.Join(strings.Fields(string(p.Text(parser.Parse(text)))), " ")
-	for _, opening := range []string{" means that ", " means ", " is the code of "} {
+	for _, opening := range []string{" means that ", " means: ", " means ", " is the code of "} {
 		text = strings.TrimPrefix(text, name+opening)
 	}
 	return strings.ReplaceAll(strings.ToUpper(text[:1])+text[1:], "|", "\\|")

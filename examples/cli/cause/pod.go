@@ -1,0 +1,111 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// podCauses returns why a Pod is not in service, the most telling cause first.
+func (f *Facts) podCauses(pod *corev1.Pod) []Cause {
+	if pod.DeletionTimestamp != nil {
+		return f.deletion(pod)
+	}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return f.ended(pod)
+	}
+	if pod.Spec.NodeName == "" {
+		return []Cause{scheduling(pod)}
+	}
+	causes := append(f.node(pod), f.containers(pod)...)
+	hooks := f.hook(pod)
+	if len(causes) > 0 || len(hooks) > 0 {
+		return append(causes, hooks...) // gates open after the containers and the hook
+	}
+	return gates(pod)
+}
+
+func podCause(pod *corev1.Pod, layer Layer, r rank, code reason.Code, detail, remedy string) Cause {
+	return Cause{Layer: layer, rank: r, Pods: []string{pod.Name}, Reason: reason.Reason{
+		Code: code, Object: reason.ObjectOf("Pod", pod), Detail: detail, Remedy: remedy,
+	}}
+}
+
+// scheduling says why a Pod has no Node.
+func scheduling(pod *corev1.Pod) Cause {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type != corev1.PodScheduled || c.Status == corev1.ConditionTrue {
+			continue
+		}
+		remedy := "make room on a Node that fits, or change what the Pod demands"
+		if c.Reason == corev1.PodReasonSchedulingGated {
+			names := []string{}
+			for _, gate := range pod.Spec.SchedulingGates {
+				names = append(names, gate.Name)
+			}
+			remedy = "have the scheduling gates removed: " + strings.Join(names, ", ")
+		}
+		return podCause(pod, Scheduler, unscheduled, reason.Code(c.Reason), c.Message, remedy)
+	}
+	name := pod.Spec.SchedulerName
+	if name == "" {
+		name = corev1.DefaultSchedulerName
+	}
+	return podCause(pod, Scheduler, unscheduled, NotScheduled, "no scheduler has judged the Pod; the Pod names the scheduler "+name, "see whether that scheduler runs")
+}
+
+// node says whether the Pod's Node is at work.
+func (f *Facts) node(pod *corev1.Pod) []Cause {
+	i := slices.IndexFunc(f.Nodes, func(n corev1.Node) bool { return n.Name == pod.Spec.NodeName })
+	if i < 0 {
+		if !f.IsNodesRead {
+			return nil
+		}
+		return []Cause{podCause(pod, Node, onNode, NodeGone, "the Node "+pod.Spec.NodeName+" does not exist", "the Pod is removed by the controller for lost Nodes, or delete the Pod")}
+	}
+	for _, c := range f.Nodes[i].Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			detail := fmt.Sprintf("the Node %s is not ready: %s: %s", pod.Spec.NodeName, c.Reason, c.Message)
+			return []Cause{podCause(pod, Node, onNode, NodeNotReady, detail, "repair the Node or its kubelet, or delete the Node")}
+		}
+	}
+	return nil
+}
+
+// deletion says why a Pod that is being deleted is still there.
+func (f *Facts) deletion(pod *corev1.Pod) []Cause {
+	if len(pod.Finalizers) > 0 {
+		return []Cause{podCause(pod, Hook, held, FinalizerHolds, "finalizers: "+strings.Join(pod.Finalizers, ", "), "the owners of the finalizers end their work and remove the finalizers")}
+	}
+	if causes := f.node(pod); len(causes) > 0 {
+		return causes
+	}
+	left := pod.DeletionTimestamp.Sub(f.Now).Round(time.Second)
+	if left > 0 {
+		return []Cause{podCause(pod, Node, asked, Terminating, "the containers stop", fmt.Sprintf("at the latest in %s", left))}
+	}
+	return []Cause{podCause(pod, Node, onNode, Terminating, fmt.Sprintf("the grace period has ended %s ago, and the kubelet has not removed the Pod", -left), "see the kubelet and the container runtime of Node "+pod.Spec.NodeName)}
+}
+
+// ended says why a Pod has ended.
+func (f *Facts) ended(pod *corev1.Pod) []Cause {
+	if pod.Status.Phase == corev1.PodSucceeded && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		return nil
+	}
+	code, detail := reason.Code(pod.Status.Reason), pod.Status.Message
+	if code == "" {
+		code = reason.Code("Pod" + string(pod.Status.Phase))
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 && detail == "" {
+			detail = fmt.Sprintf("container %s: exit code %d %s %s", c.Name, t.ExitCode, t.Reason, t.Message)
+		}
+	}
+	return []Cause{podCause(pod, Runtime, inContainer, code, strings.TrimSpace(detail), "the controller replaces the Pod, or delete the Pod")}
+}

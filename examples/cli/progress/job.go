@@ -1,0 +1,76 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/cli/fields"
+)
+
+// job judges an object that ends by itself. Phases differ between kinds in their spelling alone.
+func (j *judge) job() Progress {
+	text := fmt.Sprintf("%s %q: %s", j.kind, j.name, j.counts())
+	switch phase := j.phase(); phase {
+	case "completed", "succeeded":
+		return Progress{State: Done, Text: text}
+	case "failed", "error":
+		why := j.because(JobFailed, "status.phase", j.said(), "")
+		return Progress{State: Stuck, Text: text + ": " + why[0].Detail, Why: why}
+	case "paused":
+		return Progress{State: Paused, Text: text, Why: j.because(RolloutPaused, j.pausePath, "", "kubectl kruise rollout resume")}
+	default:
+		return Progress{State: Running, Text: text, Why: j.because(JobRunning, "status.phase", phase, "")}
+	}
+}
+
+// phase returns the phase in lower case. Kinds without a phase say by a completion time that the job has ended, and by
+// a count whether something has failed. A completed request of several containers may have failed.
+func (j *judge) phase() string {
+	phase := strings.ToLower(fields.String(j.o, "status.phase"))
+	_, ended := fields.At(j.o, "status.completionTime")
+	failed := fields.Int(j.o, "status.failed") > 0
+	for _, container := range fields.List(j.o, "status.containerRecreateStates") {
+		failed = failed || fields.String(container, "phase") == "Failed"
+	}
+	switch {
+	case phase == "" && ended && !failed:
+		return "completed"
+	case ended && failed:
+		return "failed"
+	case phase == "":
+		return "running"
+	}
+	return phase
+}
+
+func (j *judge) counts() string {
+	words := []string{j.phase()}
+	for _, name := range []string{"desired", "active", "succeeded", "failed", "match", "running", "waiting"} {
+		if _, found := fields.At(j.o, "status."+name); found {
+			words = append(words, fmt.Sprintf("%s %d", name, fields.Int(j.o, "status."+name)))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// said returns what the controller has written about a failure.
+func (j *judge) said() string {
+	var words []string
+	if message := fields.String(j.o, "status.message"); message != "" {
+		words = append(words, message)
+	}
+	for _, container := range fields.List(j.o, "status.containerRecreateStates") {
+		if fields.String(container, "phase") == "Failed" {
+			words = append(words, fmt.Sprintf("container %s: %s", fields.String(container, "name"), fields.String(container, "message")))
+		}
+	}
+	for _, c := range fields.Conditions(j.o) {
+		if c.Status == "True" && c.Message != "" {
+			words = append(words, c.Message)
+		}
+	}
+	if len(words) == 0 {
+		return "the job has failed"
+	}
+	return strings.Join(words, "; ")
+}

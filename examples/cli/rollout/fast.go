@@ -1,0 +1,56 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/workloadkit/workloadkit/examples/cli/fields"
+	"github.com/workloadkit/workloadkit/rollout/partition"
+)
+
+// scale is a number of replicas for which any two percentages differ in their counts.
+const scale = 10000
+
+// fastBack sends a Rollout back to an earlier step, by its status.
+func fastBack(u *unstructured.Unstructured) (string, error) {
+	for strategy, status := range map[string]string{"blueGreen": "status.blueGreenStatus", "canary": "status.canaryStatus"} {
+		if _, found := fields.At(u.Object, status); !found {
+			continue
+		}
+		next, err := fastStep(fields.List(u.Object, "spec.strategy."+strategy+".steps"), fields.Int(u.Object, status+".currentStepIndex"))
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("rolled back to step %d", next), fields.Set(u.Object, next, status+".nextStepIndex")
+	}
+	return "", errors.New("the Rollout has no step to leave")
+}
+
+// fastStep returns the number, from 1, of the step to go back to: among the steps before the present step that get no
+// traffic, the step with most replicas; of equal steps the last.
+func fastStep(steps []fields.Object, current int64) (int64, error) {
+	if current <= 1 {
+		return 0, fmt.Errorf("step %d has no step before", current)
+	}
+	best, most := int64(0), -1
+	for i := range min(int(current)-1, len(steps)) {
+		traffic := strings.TrimSuffix(fields.String(steps[i], "traffic"), "%")
+		if traffic != "" && traffic != "0" {
+			continue
+		}
+		replicas, err := partition.ResolveUncapped("replicas", fields.IntOrString(steps[i], "replicas"), scale, partition.Up)
+		if err != nil {
+			return 0, fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if replicas >= most {
+			best, most = int64(i)+1, replicas
+		}
+	}
+	if best == 0 {
+		return 0, fmt.Errorf("no step before step %d is without traffic", current)
+	}
+	return best, nil
+}
