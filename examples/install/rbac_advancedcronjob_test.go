@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSchedules makes AdvancedCronJobs start jobs of both kinds, and replace the jobs.
+// liveSchedules makes AdvancedCronJobs start jobs of all kinds, and replace the jobs.
 func (c *cluster) liveSchedules(ns string) {
 	c.t.Helper()
 	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -23,6 +23,7 @@ func (c *cluster) liveSchedules(ns string) {
 	var all []*v1beta1.AdvancedCronJob
 	for name, template := range map[string]v1beta1.CronJobTemplate{
 		"jobs":      {JobTemplate: &batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pods}}},
+		"images":    {ImageListPullJobTemplate: &v1beta1.ImageListPullJobTemplateSpec{Spec: nowhere()}},
 		"broadcast": {BroadcastJobTemplate: &v1beta1.BroadcastJobTemplateSpec{Spec: v1beta1.BroadcastJobSpec{Template: pods}}},
 	} {
 		obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}

@@ -33,6 +33,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
@@ -114,12 +115,13 @@ func unused() map[string]string {
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
+	c.apply("-k", "examples/config/imagepulljob")
 	objects := parse(t, kustomize(t))
 	c.untilRunning(objects)
 	since := auditSize(t)
 
 	own := c.asManager()
-	stop := runManager(t, own)
+	stop := runManager(t, own, func(o *manager.Options) { o.Gates[apps.GateImagePullJob] = true })
 	defer c.reportMissing(since) // the reason why a wait takes too long
 	ns := env.Namespace(t)
 	c.liveNumbered(ns)
@@ -136,6 +138,8 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveSubsets(ns)
 	c.liveSpreads(ns)
 	c.liveContainers(ns)
+	c.liveImages(ns)
+	c.liveProbes(ns)
 	stop()
 
 	// The request proves two things: the log records refusals, and the token is the manager's.
@@ -143,8 +147,8 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.CoreV1().Secrets(foreign).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the manager lists the Secrets of another namespace: %v", err)
+	if _, err := other.CoreV1().ServiceAccounts(foreign).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the manager lists ServiceAccounts: %v", err)
 	}
 	var requests []request
 	controlplanetest.Eventually(t, 30*time.Second, func(context.Context) error {
