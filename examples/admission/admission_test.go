@@ -168,7 +168,7 @@ func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 func agentRules() (out []admissionregistrationv1.RuleWithOperations) {
 	all := []admissionregistrationv1.OperationType{"*"}
 	for _, rule := range []admissionregistrationv1.Rule{
-		{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"*"}, Resources: []string{"containerrecreaterequests", "containerrecreaterequests/*", "nodepodprobes", "nodepodprobes/*"}},
+		{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"*"}, Resources: []string{"containerrecreaterequests", "containerrecreaterequests/*", "nodeimages", "nodeimages/*", "nodepodprobes", "nodepodprobes/*"}},
 		{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods", "pods/*"}},
 		{APIGroups: []string{"", "events.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"events"}},
 	} {

@@ -170,6 +170,9 @@ func TestAgentRights(t *testing.T) {
 		}
 		return out
 	}
+	ofNode := func(kind, node string, status tree) tree {
+		return tree{"apiVersion": "apps.kruise.io/v1alpha1", "kind": kind, "metadata": tree{"name": node}, "spec": tree{}, "status": status}
+	}
 	const note = "apps.kruise.io/runtime-containers-meta"
 	ended := tree{"phase": "Completed", "completionTime": "2026-01-01T00:00:00Z"}
 	for _, tc := range []struct {
@@ -202,7 +205,13 @@ func TestAgentRights(t *testing.T) {
 		{"an event", nil, event("n1", "Pod"), ""},
 		{"an event of another Node", nil, event("n2", "Pod"), "not the agent's Node"},
 		{"an event of another Node changed", event("n2", "Pod"), event("n1", "Pod"), "not the agent's Node"},
-		{"an event of a Node", nil, event("n1", "Node"), "events of Pods alone"},
+		{"an event of a Node", nil, event("n1", "Node"), "events of Pods, NodeImages and ImagePullJobs alone"},
+		{"an event of a job", nil, event("n1", "ImagePullJob"), ""},
+		{"images", ofNode("NodeImage", "n1", tree{}), ofNode("NodeImage", "n1", tree{"desired": 1}), ""},
+		{"images of another Node", ofNode("NodeImage", "n2", tree{}), ofNode("NodeImage", "n2", tree{"desired": 1}), "the NodeImage is not of the agent's Node"},
+		{"new images", nil, ofNode("NodeImage", "n1", tree{}), "the NodeImage is not of the agent's Node"},
+		{"probes", ofNode("NodePodProbe", "n1", tree{}), ofNode("NodePodProbe", "n1", tree{"podProbeStatuses": []any{}}), ""},
+		{"probes of another Node", ofNode("NodePodProbe", "n2", tree{}), ofNode("NodePodProbe", "n2", tree{"podProbeStatuses": []any{}}), "not of the agent's Node"},
 		{"a Secret", nil, tree{"apiVersion": "v1", "kind": "Secret", "metadata": tree{"name": "s"}}, "nothing of this kind"},
 		{"labels that are none", crr("n1", tree{}), admissiontest.Edit(t, crr("n1", tree{}), "/metadata/labels", "x"), "decoding"},
 	} {

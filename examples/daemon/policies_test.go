@@ -153,8 +153,9 @@ func (n *node) writeEverything() {
 	mine, foreign := n.pod("mine", "app"), n.podOn("foreign", other.Name, "app")
 	request, foreignRequest, ended := n.request("mine", "mine", nil, "app"), n.request("foreign", "foreign", nil, "app"), n.request("ended", "mine", nil, "app")
 	images, foreignImages := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: other.Name}}
-	for _, one := range []*v1beta1.NodeImage{images, foreignImages} {
-		if err := n.Create(t.Context(), one); client.IgnoreAlreadyExists(err) != nil { // the manager creates NodeImages, too
+	probes, foreignProbes := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other.Name}}
+	for _, one := range []client.Object{images, foreignImages, probes, foreignProbes} {
+		if err := n.Create(t.Context(), one); client.IgnoreAlreadyExists(err) != nil { // the manager creates such objects, too
 			t.Fatal(err)
 		}
 	}
@@ -200,6 +201,9 @@ func (n *node) writeEverything() {
 		"own images":                     {statusOf(agent, images, `{"status":{"desired":0}}`), ""},
 		"own images, unbound token":      {statusOf(unbound, images, `{"status":{"desired":0}}`), "not bound to a Pod"},
 		"foreign images":                 {statusOf(agent, foreignImages, `{"status":{"desired":0}}`), "not of the agent's Node"},
+		"own probes":                     {statusOf(agent, probes, `{"status":{"podProbeStatuses":[]}}`), ""},
+		"foreign probes":                 {statusOf(agent, foreignProbes, `{"status":{"podProbeStatuses":[]}}`), "not of the agent's Node"},
+		"own probes, unbound token":      {statusOf(unbound, probes, `{"status":{"podProbeStatuses":[]}}`), "not bound to a Pod"},
 		"spec of own images":             {agent.Patch(t.Context(), images.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))), "cannot patch"},
 		"another annotation":             {statusOf(agent, mine, `{"metadata":{"annotations":{"a":"b"}}}`), "runtime-containers-meta alone"},
 		"a label":                        {statusOf(agent, mine, `{"metadata":{"labels":{"a":"b"}}}`), "an annotation alone"},
