@@ -227,9 +227,9 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
 					})
-					// A SidecarSet reaches into all namespaces, so no role for a namespace lets anybody write a SidecarSet. A
-					// ResourceDistribution may hold a Secret, too.
-					grants := slices.Contains(want, verb) && (verb == "get" || k.Resource != "sidecarsets") && k.Resource != "resourcedistributions"
+					// Objects without a namespace reach into all namespaces, so no role for a namespace lets anybody write such an
+					// object. A ResourceDistribution may hold a Secret, too.
+					grants := slices.Contains(want, verb) && (verb == "get" || !k.ClusterScoped) && k.Resource != "resourcedistributions"
 					if granted != grants {
 						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
 					}

@@ -108,7 +108,7 @@ func TestAgentsAreBoundOnEveryVersion(t *testing.T) {
 		Conditions int
 		Events     bool // a right
 	}
-	all := []string{"containerrecreaterequests", "containerrecreaterequests/*", "pods", "pods/*", "events"}
+	all := []string{"containerrecreaterequests", "containerrecreaterequests/*", "nodeimages", "nodeimages/*", "nodepodprobes", "nodepodprobes/*", "pods", "pods/*", "events"}
 	chart := func(version string, values ...string) string {
 		args := []string{"template", "kruise", "examples/charts/kruise", "--kube-version", version}
 		for _, value := range values {
@@ -120,13 +120,13 @@ func TestAgentsAreBoundOnEveryVersion(t *testing.T) {
 		text string
 		want bound
 	}{
-		"1.30":                      {chart("1.30.0"), bound{Policies: 3, Events: true}},
+		"1.30":                      {chart("1.30.0"), bound{Policies: 5, Events: true}},
 		"1.29":                      {chart("1.29.3"), bound{Resources: all, Conditions: 1, Events: true}},
-		"1.27":                      {chart("1.27.0"), bound{Resources: all[:2]}},
+		"1.27":                      {chart("1.27.0"), bound{Resources: all[:6]}},
 		"1.29, not bound":           {chart("1.29.3", "daemon.policies=false"), bound{Events: true}},
 		"1.29, no agents":           {chart("1.29.3", "daemon.enabled=false"), bound{}},
 		"MG-27 the gate is off":     {chart("1.30.0", "featureGates=KruiseDaemon=false"), bound{}},
-		"1.30, with kubectl":        {kustomize(t), bound{Policies: 3, Events: true}},
+		"1.30, with kubectl":        {kustomize(t), bound{Policies: 5, Events: true}},
 		"1.29, with kubectl":        {must(t)(kubectl(t, "kustomize", olderOverlay(t))), bound{Resources: all, Conditions: 1, Events: true}},
 		"without agents by kubectl": {must(t)(kubectl(t, "kustomize", "examples/config/no-daemon")), bound{}},
 	} {

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/controllertest"
-	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -33,22 +32,10 @@ type kindOf struct {
 
 func (k kindOf) crd() string { return k.plural + "." + k.group }
 
-// otherKinds are the kinds installed by OpenKruise 1.9 and not by the chart.
+// otherKinds are kinds of the group that the chart does not install, as a later OpenKruise may have some.
 func otherKinds() []kindOf {
 	const apps = "apps.kruise.io"
-	all := []kindOf{
-		{"ephemeraljobs", apps, "EphemeralJob", false},
-		{"imagelistpulljobs", apps, "ImageListPullJob", false},
-		{"imagepulljobs", apps, "ImagePullJob", false},
-		{"nodeimages", apps, "NodeImage", true},
-		{"nodepodprobes", apps, "NodePodProbe", true},
-		{"podprobemarkers", apps, "PodProbeMarker", false},
-		{"uniteddeployments", apps, "UnitedDeployment", false},
-	}
-	built := kinds.All()
-	return slices.DeleteFunc(all, func(k kindOf) bool {
-		return slices.ContainsFunc(built, func(row kind.Row) bool { return row.Kind.Kind == k.kind })
-	})
+	return []kindOf{{"configmapsets", apps, "ConfigMapSet", false}, {"nodesets", apps, "NodeSet", true}}
 }
 
 // parts returns further objects as in the templates of OpenKruise's chart: a Namespace and three roles. The first role
@@ -286,7 +273,7 @@ func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	var built []kindOf
 	var crds []string
 	for _, k := range kinds.All() {
-		built = append(built, kindOf{k.Resource, k.Kind.Group, k.Kind.Kind, k.Resource == "sidecarsets" || k.Resource == "resourcedistributions"})
+		built = append(built, kindOf{k.Resource, k.Kind.Group, k.Kind.Kind, k.ClusterScoped})
 		crds = append(crds, built[len(built)-1].crd())
 	}
 	command := "kubectl annotate crd " + strings.Join(slices.Sorted(slices.Values(crds)), " ") + " helm.sh/resource-policy=keep"

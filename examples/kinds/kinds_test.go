@@ -154,8 +154,10 @@ func TestAddFlags(t *testing.T) {
 			own = append(own, f.Name)
 		}
 	})
-	want := []string{"assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete", "default-ttlseconds-for-always-nodeimage",
-		"image-pull-registries", "nodeimage-creation-delay", "ws-enabled-versioned-status"} // all of OpenKruise but the registries
+	want := []string{
+		"assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete", "default-ttlseconds-for-always-nodeimage",
+		"image-pull-registries", "nodeimage-creation-delay", "ws-enabled-versioned-status",
+	} // all of OpenKruise but the registries
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("flags of single kinds (-want +got):\n%s", diff)
 	}

@@ -34,16 +34,6 @@ func isBuilt(gate apps.Gate) bool {
 // features of a stage (alpha or beta) does not want to change modes.
 func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 
-// missing names the part of a gate's feature that this project does not have; "" if nothing is missing.
-func missing(gate apps.Gate) string {
-	switch gate {
-	case apps.GateKruiseDaemon:
-		return "kruise-daemon pulls no images"
-	default:
-		return ""
-	}
-}
-
 // GateGaps returns the missing parts of the features whose gates text turns on, by name or by stage. text has the
 // format that [ParseGates] reads.
 func GateGaps(text string) (map[apps.Gate]string, error) {
@@ -55,9 +45,6 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	for gate, on := range apps.ResolveGates(set) {
 		if !on || !set[gate] {
 			continue // text does not set the gate
-		}
-		if gap := missing(gate); gap != "" {
-			gaps[gate] = gap
 		}
 		if !isBuilt(gate) {
 			gaps[gate] = "nothing of it is built"

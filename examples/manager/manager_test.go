@@ -37,6 +37,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
 			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true, apps.GateEnhancedLivenessProbe: true,
+			apps.GateImagePullJob: true,
 		})},
 		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,
@@ -49,7 +50,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
 			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
-			apps.GateEnhancedLivenessProbe: true,
+			apps.GateEnhancedLivenessProbe: true, apps.GateImagePullJob: true,
 		})},
 		{name: "EL-60 as set for OpenKruise", in: "EnhancedLivenessProbe=true", want: with(map[apps.Gate]bool{apps.GateEnhancedLivenessProbe: true})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
@@ -82,7 +83,7 @@ func TestGateGaps(t *testing.T) {
 		want     map[apps.Gate]string // named by the gap
 	}{
 		{"defaults", "", nil},
-		{"the daemon by name", "KruiseDaemon=true", map[apps.Gate]string{apps.GateKruiseDaemon: "daemon"}},
+		{"the daemon by name", "KruiseDaemon=true", nil},
 		{"no daemon", "KruiseDaemon=false", nil},
 		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", nil},
 		{"a stage", "KruiseDaemon=false,AllBeta=true", nil},

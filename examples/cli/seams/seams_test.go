@@ -67,7 +67,7 @@ func TestUpdatePodSpec(t *testing.T) {
 			}
 		})
 	}
-	if known, _ := seams.UpdatePodSpec(&appsv1.Deployment{}, func(*corev1.PodSpec) error { return nil }); known { //nolint:errcheck // unknown
+	if known, _ := seams.UpdatePodSpec(&appsv1.Deployment{}, func(*corev1.PodSpec) error { return nil }); known {
 		t.Error("a Deployment is taken from kubectl")
 	}
 	_, err := seams.UpdatePodSpec(sidecars, func(spec *corev1.PodSpec) error {

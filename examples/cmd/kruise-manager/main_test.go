@@ -29,7 +29,7 @@ func TestBadUsage(t *testing.T) {
 		{"value of another type", []string{"--cloneset-workers=many"}, nil, []string{"many", "--cloneset-workers"}},
 		{"argument", []string{"run"}, nil, []string{`"run"`}},
 		{"unknown gate", []string{"--feature-gates=NoSuchGate=true"}, nil, []string{"NoSuchGate"}},
-		{"gate of what is not built", []string{"--feature-gates=ImagePullJobGate=true"}, nil, []string{"ImagePullJobGate"}},
+		{"gate of what is not built", []string{"--feature-gates=PreDownloadImageForInPlaceUpdate=true"}, nil, []string{"PreDownloadImageForInPlaceUpdate"}},
 		{"lock of old", []string{"--leader-election-resource-lock=configmaps"}, nil, []string{"--leader-election-resource-lock", "configmaps", "leases"}},
 		{"sync period without a unit", []string{"--sync-period=10"}, nil, []string{"--sync-period", `"10"`}},
 		{"negative sync period", []string{"--sync-period=-1s"}, nil, []string{"--sync-period", "-1s"}},
@@ -229,7 +229,7 @@ func TestTwoDashes(t *testing.T) {
 
 // TestGapsOfGatesAreSaid: a user who switches a gate on learns the gate's missing parts.
 func TestGapsOfGatesAreSaid(t *testing.T) {
-	f, err := read("--feature-gates=KruiseDaemon=true")
+	f, err := read("--feature-gates=DaemonWatchingPod=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestGapsOfGatesAreSaid(t *testing.T) {
 	}
 	var lines []string
 	f.announce(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	if len(lines) != 1 || !strings.Contains(lines[0], "KruiseDaemon") || !strings.Contains(lines[0], "no images") {
+	if len(lines) != 1 || !strings.Contains(lines[0], "DaemonWatchingPod") || !strings.Contains(lines[0], "nothing of it is built") {
 		t.Errorf("said %q", lines)
 	}
 }

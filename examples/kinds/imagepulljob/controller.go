@@ -163,7 +163,7 @@ func (r *Reconciler) end(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	d := decide(&observation{Job: v.Owner, Settings: s, Now: v.Now})
 	pass.Wake(d.Step.After)
 	if !d.Step.Remove || s.Problems != nil {
-		return nil
+		return nil //nolint:nilerr // a job that cannot be read is never deleted
 	}
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

@@ -2,6 +2,7 @@ package imagepulljob
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,12 +153,7 @@ func (s *settings) selects(name string, nodeLabels map[string]string) bool {
 	if s.names == nil {
 		return s.nodes.Matches(labels.Set(nodeLabels))
 	}
-	for _, selected := range s.names {
-		if selected == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.names, name)
 }
 
 // defaultKeep is OpenKruise's default, in seconds, and mostKeep the largest value.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +30,7 @@ func Row() kind.Row {
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
 			return Setup(ctx, mgr, c, Options{Options: options, KeepSeconds: flags.keep, Registries: flags.registries})
 		},
-		Cached: []kind.Cached{{Object: secretMetadata(), Keep: keepCopy}},
+		Cached: []kind.Cached{{Object: &corev1.Secret{}, Keep: keepCopy}},
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch", "create", "patch", "delete"}, Status: true, Owns: true,
 			Why: "Jobs get a finalizer while they hold copies of Secrets. Finished jobs are deleted when their time is over.",

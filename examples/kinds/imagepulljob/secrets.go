@@ -198,10 +198,10 @@ func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*corev1
 	err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(found), secret)
 	namespace, name, isCopy := strings.Cut(secret.Annotations[apps.AnnotationSecretSource], "/")
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
+	case client.IgnoreNotFound(err) != nil:
 		return nil, pullsecret.Copy{}, fmt.Errorf("reading the copy %s of a pull secret: %w", found.GetName(), err)
 	case err != nil || !isCopy || secret.DeletionTimestamp != nil:
-		return nil, pullsecret.Copy{}, nil
+		return nil, pullsecret.Copy{}, nil //nolint:nilerr // the copy is gone
 	}
 	return secret, pullsecret.Copy{
 		Name: secret.Name, Source: types.NamespacedName{Namespace: namespace, Name: name}, Holders: holdersOf(secret),

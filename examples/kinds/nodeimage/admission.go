@@ -3,11 +3,11 @@ package nodeimage
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/admission"
@@ -27,7 +27,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.NodeImage, v1a
 		Name:       "nodeimage",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1beta1.NodeImage) []decode.Problem { return obj.Spec.Undecodable },
-		Default:     func(obj, _ *v1beta1.NodeImage) { api.Default(obj, time.Now()) },
+		Default:     func(obj, _ *v1beta1.NodeImage) { api.Default(obj, clock.RealClock{}.Now()) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.NodeImage) (field.ErrorList, error) {
 			if !agents {
 				return nil, apierrors.NewForbidden(schema.GroupResource{Group: apps.Group, Resource: "nodeimages"}, obj.Name,

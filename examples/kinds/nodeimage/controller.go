@@ -132,7 +132,7 @@ func hasEnded(job *v1beta1.ImagePullJob) bool { return job.Status.CompletionTime
 
 // write carries out a decision.
 func (r *Reconciler) write(ctx context.Context, v *view, image *v1beta1.NodeImage, d decision) (changed bool, err error) {
-	action := ""
+	var action string
 	switch {
 	case d.Delete:
 		action, err = "deleted", remove(ctx, v.Client, image)

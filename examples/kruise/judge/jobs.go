@@ -41,16 +41,16 @@ func (r *Reading) BroadcastJob(path *field.Path, spec *v1beta1.BroadcastJobSpec)
 	r.Refuse(validation.NotNegative(&spec.FailurePolicy.RestartLimit, failure.Child("restartLimit"))...)
 	r.Warn(validation.Reserved(&spec.Template, apps.ReservedBroadcastJobLabels(), path.Child("template",
 		"metadata"))...)
-	const unused = "has no meaning with type Never: such a job does not end"
 	if spec.CompletionPolicy.Type == v1beta1.Never {
-		r.unused(deadline != nil, done.Child("activeDeadlineSeconds"), unused)
-		r.unused(ttl != nil, done.Child("ttlSecondsAfterFinished"), unused)
+		r.unused(deadline != nil, done.Child("activeDeadlineSeconds"))
+		r.unused(ttl != nil, done.Child("ttlSecondsAfterFinished"))
 	}
 }
 
-func (r *Reading) unused(isSet bool, path *field.Path, why string) {
+// unused warns of a field that counts only for jobs that end.
+func (r *Reading) unused(isSet bool, path *field.Path) {
 	if isSet {
-		r.Warn(field.Forbidden(path, why))
+		r.Warn(field.Forbidden(path, "has no meaning with type Never: such a job does not end"))
 	}
 }
 
@@ -128,9 +128,8 @@ func (r *Reading) pullTemplate(path *field.Path, t *pullTemplate) {
 	r.Refuse(validation.NotNegative(deadline, done.Child("activeDeadlineSeconds"))...)
 	r.Refuse(validation.NotNegative(ttl, done.Child("ttlSecondsAfterFinished"))...)
 	if t.CompletionPolicy.Type == v1beta1.Never {
-		const unused = "has no meaning with type Never: such a job does not end"
-		r.unused(deadline != nil, done.Child("activeDeadlineSeconds"), unused)
-		r.unused(ttl != nil, done.Child("ttlSecondsAfterFinished"), unused)
+		r.unused(deadline != nil, done.Child("activeDeadlineSeconds"))
+		r.unused(ttl != nil, done.Child("ttlSecondsAfterFinished"))
 	} else if deadline != nil && *deadline >= 0 && *deadline < int64(timeout) {
 		r.Refuse(field.Invalid(done.Child("activeDeadlineSeconds"), *deadline, "must not be below pullPolicy.timeoutSeconds"))
 	}
