@@ -73,7 +73,7 @@ func TestTakeOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, document := range strings.SplitSeq(string(raw), "\n---\n") {
+		for document := range strings.SplitSeq(string(raw), "\n---\n") {
 			obj := &v1beta1.NodeImage{}
 			if err := yaml.Unmarshal([]byte(document), obj); err != nil {
 				t.Fatal(err)
