@@ -86,8 +86,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 		{"v1beta1", cronJobs, "/spec/timeZone", "spec.timeZone", "Local"},
 		{"v1beta1", cronJobs, "/spec/failedJobsHistoryLimit", "spec.failedJobsHistoryLimit", int64(-1)},
 		{"v1beta1", cronJobs, "/spec/template", "spec.template", tree{}},
-		{"v1beta1", cronImages, "/spec/paused", "spec.template.imageListPullJobTemplate", true},
-		{"v1beta1", cronImages, "/spec/template/imageListPullJobTemplate/spec", "spec.template.imageListPullJobTemplate", tree{"images": []any{"nginx:1.14.2"}}},
+		{"v1beta1", cronImages, "/spec/template/imageListPullJobTemplate/spec/images", "spec.template.imageListPullJobTemplate.spec.images[0]", []any{"no name!"}},
 		{"v1beta1", cronJobs, "/spec/template/jobTemplate/spec/backoffLimit", "spec.template.jobTemplate.spec.backoffLimit", "two"},
 		{"v1beta1", cronBroadcastJobs, "/spec/template/broadcastJobTemplate/spec/template/spec/restartPolicy", "spec.template.broadcastJobTemplate.spec.template.spec.restartPolicy", "Always"},
 		// Found by the API server.

@@ -80,7 +80,7 @@ func served(t *testing.T, row kind.Row) *cluster {
 	}
 	crd := row.Resource + "." + row.Kind.Group
 	if !slices.ContainsFunc(c.configurations(), func(object *unstructured.Unstructured) bool { return object.GetName() == crd }) {
-		options := admission.Options{Client: c, Reader: c, Namespace: "default", Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
+		options := admission.Options{Client: c, Reader: c, Namespace: "default", Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true, apps.GateImagePullJob: true}}
 		c.serveAlone(t, row.Name(), options, kind.Endpoints([]kind.Row{row}, options)...)
 	}
 	return c

@@ -191,7 +191,7 @@ func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 func (a *Agent) pass(ctx context.Context) (again time.Duration, err error) {
 	v := a.view.Load()
 	if v == nil || a.objects.Missing().Code != "" {
-		return firstRest, nil
+		return firstRest, nil //nolint:nilerr // Missing says why
 	}
 	var obj *v1beta1.NodeImage
 	if found, _, _ := v.Store.GetByKey(a.node); found != nil { // GetByKey of an informer returns no error
