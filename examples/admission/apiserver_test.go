@@ -88,7 +88,7 @@ func start(t *testing.T) *cluster {
 func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
-	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true, apps.GateResourceDistribution: true}
+	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true, apps.GateResourceDistribution: true, apps.GateImagePullJob: true}
 	handlers := handlersOf(admission.Options{Gates: gates, Client: c})
 	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // about existing Pods
 	handlers[requests] = handlersOf(admission.Options{Reader: c})[requests]
