@@ -241,13 +241,12 @@ func (w *webhook) giveBack(ctx context.Context, live client.Reader, pod *corev1.
 	if s, _ := w.settingsOf(spread); api.IsNumbered(s.kind) {
 		return nil
 	}
-	known, counted := spread.Status.VersionedSubsetStatuses, true
-	for err == nil && counted {
+	for known := (recount{spread.Status.VersionedSubsetStatuses, true}); err == nil && known.is; {
 		var there bool
 		if there, err = isThere(ctx, live, pod); err != nil || !there {
 			return err
 		}
-		known, counted, err = w.release(ctx, spread, pod, known)
+		known, err = w.release(ctx, spread, pod, known.ledger)
 	}
 	if errors.Is(err, sharedstatus.ErrGone) {
 		return nil
@@ -264,18 +263,23 @@ func isThere(ctx context.Context, live client.Reader, pod *corev1.Pod) (bool, er
 	return now.UID == pod.UID && now.DeletionTimestamp == nil, nil
 }
 
+// recount is the ledger after a count.
+type recount struct {
+	ledger ledger
+	is     bool
+}
+
 // release frees the place of a Pod in a ledger that follows the known ledger. Otherwise release returns the present
-// ledger, and counted is true.
-func (w *webhook) release(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod, known ledger) (present ledger, counted bool, err error) {
+// ledger.
+func (w *webhook) release(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod, known ledger) (recount, error) {
 	version, now := versionOf(pod, w.versioned), w.clock.Now()
-	_, err = changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, struct{}, bool) {
-		if present, counted = books, !follows(books, known); counted {
-			return books, struct{}{}, false
+	return changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, recount, bool) {
+		if !follows(books, known) {
+			return books, recount{books, true}, false
 		}
 		after, changed := s.release(spread.Name, books, places, pod, version, now)
-		return after, struct{}{}, changed
+		return after, recount{}, changed
 	})
-	return present, counted, err
 }
 
 // changeBooks changes the ledger of a WorkloadSpread, or of a later WorkloadSpread of the same name, and returns the
