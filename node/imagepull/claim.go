@@ -150,28 +150,35 @@ func filter(wants []Want, keep func(*Want, *Claim) bool) []Want {
 	return out
 }
 
-// Sweep drops the claims of owners that do not exist any more, and the answered claims with a TTL that has passed. If
-// exists cannot find out, exists must return true. after is the time until the next TTL passes; 0 for never. reports
+// Sweep drops the claims of owners that do not exist any more, and the claims with a TTL that has passed since the
+// answer, or since the claim became Silent: see Judge. If exists cannot find out, exists must return true. after is the time until the next TTL passes; 0 for never. reports
 // must come from Merge.
 func Sweep(wants []Want, reports []Report, exists func(Owner) bool, now time.Time) (left []Want, after time.Duration) {
 	left = filter(wants, func(w *Want, c *Claim) bool {
 		if !exists(c.Owner) {
 			return false
 		}
+		if c.Policy.TTL == nil {
+			return true
+		}
 		report, _ := reportOf(reports, w.Image)
-		if answer, answered := report.answer(c.Round); c.Policy.TTL != nil && answered {
+		ended, hasEnd := c.silentAt(&report)
+		hasEnd = hasEnd && !c.Since.IsZero()
+		if answer, answered := report.answer(c.Round); answered {
 			// The time of the answer comes from the Node, so the time is checked.
-			ended := answer.Ended
-			if ended.Before(c.Since) {
+			if ended, hasEnd = answer.Ended, true; ended.Before(c.Since) {
 				ended = c.Since
 			}
-			wait := min(ended.Sub(now), 0) + *c.Policy.TTL
-			if wait <= 0 {
-				return false
-			}
+			ended = past(ended, now)
+		}
+		if !hasEnd {
+			return true
+		}
+		wait := ended.Add(*c.Policy.TTL).Sub(now)
+		if wait > 0 {
 			after = sooner(after, wait)
 		}
-		return true
+		return wait > 0
 	})
 	return left, after
 }

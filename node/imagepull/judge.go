@@ -53,22 +53,32 @@ func Judge(wants []Want, reports []Report, image Reference, owner Owner, now tim
 		}
 		return Standing{State: Broken, Why: reason.Reason{Code: PullFailed, New: image.String(), Detail: text(answer.Message), Remedy: "see the messages of the Node's agent"}}
 	}
-	var (
-		wait   time.Duration
-		detail string
-	)
-	switch responded := report.Phase != "" && report.Round >= claim.Round; {
-	case !responded:
-		wait, detail = claim.Since.Add(respond).Sub(now), "no report about the claim within "+respond.String()
-	case claim.Policy.Deadline != nil:
-		wait, detail = claim.Since.Add(*claim.Policy.Deadline+respond).Sub(now), "no end of the pull within "+claim.Policy.Deadline.String()
-	default:
+	at, ends := claim.silentAt(&report)
+	if !ends {
 		return Standing{State: Active}
 	}
-	if wait > 0 {
+	if wait := at.Sub(now); wait > 0 {
 		return Standing{State: Active, After: wait}
 	}
+	detail := "no report about the claim within " + respond.String()
+	if claim.isReported(&report) {
+		detail = "no end of the pull within " + claim.Policy.Deadline.String()
+	}
 	return Standing{State: Silent, Why: reason.Reason{Code: AgentSilentOnNode, New: image.String(), Detail: detail, Remedy: "see whether the agent of the Node runs"}}
+}
+
+// isReported reports whether an agent has reported about the claim.
+func (c *Claim) isReported(report *Report) bool { return report.Phase != "" && report.Round >= c.Round }
+
+// silentAt returns when a claim without an answer becomes Silent; ok is false for never.
+func (c *Claim) silentAt(report *Report) (at time.Time, ok bool) {
+	switch {
+	case !c.isReported(report):
+		return c.Since.Add(respond), true
+	case c.Policy.Deadline != nil:
+		return c.Since.Add(*c.Policy.Deadline + respond), true
+	}
+	return time.Time{}, false
 }
 
 func claimOf(wants []Want, image Reference, owner Owner) (Claim, bool) {

@@ -2,7 +2,6 @@ package images
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -91,7 +89,8 @@ func New(config *rest.Config, node string, o Options) (*Agent, error) {
 		Select: func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 		},
-		Read: read,
+		// Nothing is pulled for a NodeImage that cannot be converted.
+		Read: served.Read[v1beta1.NodeImage](func(raw []byte) ([]byte, error) { return conversion.JSON(raw, v1beta1.GroupVersion.String()) }),
 	}
 	var err error
 	a.objects, err = served.New(config, kind, func(any) { a.Wake() }, a.begin)
@@ -106,32 +105,6 @@ func (a *Agent) begin(v *served.View) {
 	}
 	store := expectations.Store{GroupResource: v.Resource.GroupResource()}
 	a.view.Store(&view{View: v, store: store, writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true})})
-}
-
-// read converts a NodeImage from the API server to v1beta1. A NodeImage that cannot be converted is kept as it was
-// received, and nothing is pulled for it.
-func read(object any) (any, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
-	}
-	image := &v1beta1.NodeImage{}
-	if err := decodeInto(u, image); err != nil {
-		return object, nil //nolint:nilerr // the object is kept unconverted
-	}
-	image.ManagedFields = nil
-	return image, nil
-}
-
-func decodeInto(u *unstructured.Unstructured, image *v1beta1.NodeImage) error {
-	raw, err := u.MarshalJSON()
-	if err == nil {
-		raw, err = conversion.JSON(raw, v1beta1.GroupVersion.String())
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, image)
 }
 
 // Wake makes the Agent look at the NodeImage and the container runtime soon. Wake does not wait.

@@ -49,6 +49,34 @@ type Kind struct {
 	Read cache.TransformFunc
 }
 
+// Read returns a function for Kind.Read. Convert changes the JSON of an object to the version of the Go type T; nil if
+// there is a single version. An object that cannot be converted or decoded is kept as it was received, so that other
+// objects are not delayed: readers find an object of another type in the store.
+func Read[T any, O interface {
+	*T
+	metav1.Object
+}](convert func([]byte) ([]byte, error)) cache.TransformFunc {
+	return func(object any) (any, error) {
+		u, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return object, nil
+		}
+		out := O(new(T))
+		raw, err := u.MarshalJSON()
+		if err == nil && convert != nil {
+			raw, err = convert(raw)
+		}
+		if err == nil {
+			err = json.Unmarshal(raw, out)
+		}
+		if err != nil {
+			return object, nil //nolint:nilerr // the object is kept as received
+		}
+		out.SetManagedFields(nil)
+		return out, nil
+	}
+}
+
 // Objects are the objects of a kind for an agent. Objects are safe for concurrent use. Make Objects with New.
 type Objects struct {
 	kind      Kind

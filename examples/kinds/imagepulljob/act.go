@@ -71,6 +71,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "release claims"}, d.Release, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
 			return r.edit(ctx, v, image, "released", func(next *v1beta1.NodeImage) (bool, error) {
+				// The Nodes are looked up for each write: a Node may have come back, as after a conflict.
 				if !slices.ContainsFunc(r.targets(v.Owner, s), func(t target) bool { return t.Image.Name == next.Name }) {
 					return release(v.Owner, next, v.Now), nil
 				}

@@ -99,8 +99,7 @@ func (d *decision) tidy(o *observation) {
 	left, after := imagepull.Sweep(wants, reports, func(owner imagepull.Owner) bool {
 		return owner == "" || o.Exists(refs[owner])
 	}, o.Now)
-	left, silence := sweepSilent(left, reports, o.Now)
-	if d.After = sooner(after, silence); onnode.SetWants(&next.Spec, left, nil, o.Now) {
+	if d.After = after; onnode.SetWants(&next.Spec, left, nil, o.Now) {
 		changed = true
 	}
 	if changed {
@@ -119,61 +118,6 @@ func refsOf(spec *v1beta1.NodeImageSpec) map[imagepull.Owner]corev1.ObjectRefere
 		}
 	}
 	return refs
-}
-
-// sweepSilent drops the claims that no agent has answered: a claim must not wait for ever for a Node that has lost its
-// agent. The claim's TTL counts from the time at which the job gave up.
-func sweepSilent(wants []imagepull.Want, reports []imagepull.Report, now time.Time) (left []imagepull.Want, after time.Duration) {
-	left = wants
-	for i := range wants {
-		for _, claim := range wants[i].Claims {
-			if claim.Policy.TTL == nil || claim.Since.IsZero() {
-				continue
-			}
-			standing := imagepull.Judge(wants, reports, wants[i].Image, claim.Owner, now)
-			if standing.State != imagepull.Silent {
-				after = sooner(after, standing.After)
-				continue
-			}
-			given := claim.Since.Add(silence + *claim.Policy.TTL)
-			if claim.Policy.Deadline != nil {
-				given = given.Add(*claim.Policy.Deadline)
-			}
-			if wait := given.Sub(now); wait > 0 {
-				after = sooner(after, wait)
-				continue
-			}
-			left = imagepull.Release(left, claim.Owner, keptBy(left, claim.Owner, wants[i].Image)...)
-		}
-	}
-	return left, after
-}
-
-// silence is the time for an agent's answer, as in package imagepull.
-const silence = 10 * time.Minute
-
-// keptBy returns the images of an owner, without an image.
-func keptBy(wants []imagepull.Want, owner imagepull.Owner, without imagepull.Reference) (kept []imagepull.Reference) {
-	for i := range wants {
-		for _, claim := range wants[i].Claims {
-			if claim.Owner == owner && wants[i].Image != without {
-				kept = append(kept, wants[i].Image)
-			}
-		}
-	}
-	return kept
-}
-
-// sooner returns the shorter of two waits; 0 means never.
-func sooner(a, b time.Duration) time.Duration {
-	switch {
-	case a <= 0:
-		return max(b, 0)
-	case b <= 0:
-		return a
-	default:
-		return min(a, b)
-	}
 }
 
 // ownersOf returns the UIDs of the jobs that own tags.

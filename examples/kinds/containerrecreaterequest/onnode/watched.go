@@ -2,12 +2,10 @@ package onnode
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -35,7 +33,9 @@ func NewWatched(config *rest.Config, node string, wake func(pod types.Namespaced
 		Group: apps.Group, Resource: "containerrecreaterequests",
 		Versions: []string{v1beta1.GroupVersion.Version, v1alpha1.GroupVersion.Version}, // a manager of OpenKruise 1.9.0 serves only v1alpha1
 		Select:   func(options *metav1.ListOptions) { options.LabelSelector = selector },
-		Read:     read,
+		Read: served.Read[v1beta1.ContainerRecreateRequest](func(raw []byte) ([]byte, error) {
+			return conversion.JSON(raw, v1beta1.GroupVersion.String())
+		}),
 	}
 	r := &Watched{}
 	var err error
@@ -79,29 +79,3 @@ func (r *Watched) Missing() reason.Reason { return r.objects.Missing() }
 
 // Start watches the requests until the context ends.
 func (r *Watched) Start(ctx context.Context) error { return r.objects.Start(ctx) }
-
-// read converts an object from the API server to v1beta1. An object that cannot be converted is kept as it was
-// received, so that the requests for other Pods are not delayed.
-func read(object any) (any, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
-	}
-	request := &v1beta1.ContainerRecreateRequest{}
-	if err := decodeInto(u, request); err != nil {
-		return object, nil //nolint:nilerr // the object is kept unconverted
-	}
-	request.ManagedFields = nil
-	return request, nil
-}
-
-func decodeInto(u *unstructured.Unstructured, request *v1beta1.ContainerRecreateRequest) error {
-	raw, err := u.MarshalJSON()
-	if err == nil {
-		raw, err = conversion.JSON(raw, v1beta1.GroupVersion.String())
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, request)
-}

@@ -7,11 +7,11 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -38,7 +38,7 @@ func NewWatched(config *rest.Config, node string, wake func()) (*Watched, error)
 		Select: func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 		},
-		Read: read,
+		Read: read(),
 	}
 	w := &Watched{node: node, wake: wake}
 	var err error
@@ -49,6 +49,9 @@ func NewWatched(config *rest.Config, node string, wake func()) (*Watched, error)
 	})
 	return w, err
 }
+
+// read returns the function that decodes a NodePodProbe. No probe is run for an object that cannot be decoded.
+func read() cache.TransformFunc { return served.Read[v1alpha1.NodePodProbe](nil) }
 
 // List implements Lists.
 func (w *Watched) List() *v1alpha1.NodePodProbe {
@@ -74,7 +77,7 @@ func (w *Watched) PatchStatus(ctx context.Context, uid types.UID, status v1alpha
 	if err != nil {
 		return fmt.Errorf("results of probes: %w", err)
 	}
-	if list, err := read(written); err == nil {
+	if list, err := read()(written); err == nil {
 		w.keep(list)
 	}
 	return nil
@@ -116,23 +119,4 @@ func (w *Watched) keep(object any) {
 		}
 	}
 	w.current = list
-}
-
-// read converts an object from the API server. An object that cannot be converted is kept as it was received, and no
-// probe is run for it.
-func read(object any) (any, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
-	}
-	list := &v1alpha1.NodePodProbe{}
-	raw, err := u.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(raw, list)
-	}
-	if err != nil {
-		return object, nil //nolint:nilerr // the object is kept unconverted
-	}
-	list.ManagedFields = nil
-	return list, nil
 }
