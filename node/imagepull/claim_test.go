@@ -185,8 +185,10 @@ func TestSweep(t *testing.T) {
 		{"IP-34 no agent has answered", []claim{{Owner: "x", Since: at(0), Policy: *minute}}, nil, 659, "a:latest r0 x0", time.Second},
 		{"IP-34 no agent has answered, and the TTL has passed", []claim{{Owner: "x", Since: at(0), Policy: *minute}}, nil, 660, "", 0},
 		{
-			"IP-34 no end at the deadline", []claim{{Owner: "x", Since: at(0), Policy: policy{TTL: minute.TTL, Deadline: ptr.To(time.Minute)}}},
-			[]report{{Image: a, Phase: imagepull.Pulling}}, 720, "", 0,
+			"IP-34 no end at the deadline",
+			[]claim{{Owner: "x", Since: at(0), Policy: policy{TTL: minute.TTL, Deadline: ptr.To(time.Minute)}}},
+			[]report{{Image: a, Phase: imagepull.Pulling}},
+			720, "", 0,
 		},
 		{"IP-34 a claim without TTL", []claim{{Owner: "x", Since: at(0)}}, nil, 9000, "a:latest r0 x0", 0},
 		{"IP-33 an end in the future", []claim{{Owner: "x", Policy: *minute}}, []report{{Image: a, Phase: imagepull.Succeeded, Ended: at(100_000)}}, 130, "a:latest r0 x0", time.Minute},
