@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/ownercache"
@@ -49,7 +48,6 @@ func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[c
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // Nodes are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
-		&v1alpha1.NodePodProbe{}:     {Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}, // one per Node
 	}
 	read := map[reflect.Type]*keeper{}
 	for _, all := range append([][]kind.Cached{counted()}, cachedOf(rows)...) {

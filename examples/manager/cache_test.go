@@ -19,6 +19,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
@@ -262,6 +263,43 @@ func TestCacheKeepsStrangersThatAreWorkedOn(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOneNamespaceSeesClusterScopedKinds: the cache of a manager of one namespace has a single entry for each
+// cluster-scoped kind, not limited to the namespace, and keeps the fields that the kind's row lists.
+func TestOneNamespaceSeesClusterScopedKinds(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := manager.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	byObject, err := manager.CachedOfOneNamespace(scheme, kinds.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[string]int{}, map[string]int{}
+	for _, row := range kinds.All() {
+		if row.ClusterScoped {
+			want[row.Kind.Kind] = 1
+		}
+	}
+	for object, by := range byObject {
+		name := reflect.TypeOf(object).Elem().Name()
+		if want[name] == 0 {
+			continue
+		}
+		if got[name]++; by.Field == nil || !by.Field.Empty() {
+			t.Errorf("%s: only objects with %v are listed", name, by.Field)
+		}
+		if image, ok := object.(*v1beta1.NodeImage); ok {
+			kept, err := by.Transform(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"large": "x"}}})
+			if diff := cmp.Diff(any(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), kept); diff != "" || err != nil {
+				t.Errorf("%T: %v (-want +got):\n%s", image, err, diff)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -60,6 +61,12 @@ const MaxConnections = 300
 // Cached returns the transforms of the manager's caches for the kinds of the rows.
 func Cached(rows []kind.Row) map[client.Object]cache.ByObject {
 	return cached(apps.DefaultGates(), rows, kinds.Loops())
+}
+
+// CachedOfOneNamespace returns the same for a manager of one namespace.
+func CachedOfOneNamespace(scheme *runtime.Scheme, rows []kind.Row) (map[client.Object]cache.ByObject, error) {
+	byObject := Cached(rows)
+	return byObject, everywhere(scheme, byObject)
 }
 
 // RegisterMetrics registers the manager's own metrics, with webhooks and the controllers of all kinds.

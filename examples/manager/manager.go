@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -227,8 +228,13 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	return out, nil
 }
 
-// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace.
+// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace. Each type has a single entry
+// in byObject: of two entries, controller-runtime takes any.
 func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
+	entries := map[reflect.Type]client.Object{}
+	for object := range byObject {
+		entries[reflect.TypeOf(object)] = object
+	}
 	for _, k := range kinds.All() {
 		if !k.ClusterScoped {
 			continue
@@ -237,9 +243,16 @@ func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObjec
 		if err != nil {
 			return fmt.Errorf("an object of %s: %w", k.Kind, err)
 		}
-		if object, ok := empty.(client.Object); ok {
-			byObject[object] = cache.ByObject{Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}
+		object, ok := empty.(client.Object)
+		if !ok {
+			return fmt.Errorf("an object of %s: %T has no metadata", k.Kind, empty)
 		}
+		entry := cache.ByObject{Transform: cache.TransformStripManagedFields()}
+		if listed := entries[reflect.TypeOf(object)]; listed != nil {
+			object, entry = listed, byObject[listed]
+		}
+		entry.Field = fields.Everything()
+		byObject[object] = entry
 	}
 	return nil
 }
