@@ -16,24 +16,38 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// targets returns the selected Nodes that have a NodeImage, in the order in which the Nodes begin.
-func (r *Reconciler) targets(job *v1beta1.ImagePullJob, s *settings) (out []target) {
+// selected returns the names of the Nodes that a job selects, in the order in which the Nodes begin. Nodes that are gone
+// can be among them.
+func (r *Reconciler) selected(job *v1beta1.ImagePullJob, s *settings) (names []string) {
 	first := ordered(job)
-	var names []string
 	switch {
 	case s.pods != nil:
-		names = inOrder(nodesOfPods(r.pods.In(job.Namespace), s.pods), first)
+		return inOrder(nodesOfPods(r.pods.In(job.Namespace), s.pods), first)
 	case s.names != nil:
-		names = s.names // the author's order
-	default:
-		for _, image := range r.images.All() {
-			if s.nodes.Matches(labelsOf(image)) {
-				names = append(names, image.Name)
-			}
-		}
-		names = inOrder(names, first)
+		return s.names // the author's order
 	}
-	for _, name := range names {
+	for _, image := range r.images.All() {
+		if s.nodes.Matches(labelsOf(image)) {
+			names = append(names, image.Name)
+		}
+	}
+	return inOrder(names, first)
+}
+
+// selects reports whether a job selects the Node of a NodeImage.
+func (r *Reconciler) selects(job *v1beta1.ImagePullJob, s *settings, image *v1beta1.NodeImage) bool {
+	switch {
+	case s.pods != nil:
+		return slices.Contains(nodesOfPods(r.pods.In(job.Namespace), s.pods), image.Name)
+	case s.names != nil:
+		return slices.Contains(s.names, image.Name)
+	}
+	return s.nodes.Matches(labelsOf(image))
+}
+
+// targets returns the selected Nodes that exist and have a NodeImage, in the given order.
+func (r *Reconciler) targets(selected []string) (out []target) {
+	for _, name := range selected {
 		image, ok := r.images.Get("", name)
 		if !ok || image.DeletionTimestamp != nil {
 			continue
@@ -71,8 +85,8 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "release claims"}, d.Release, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
 			return r.edit(ctx, v, image, "released", func(next *v1beta1.NodeImage) (bool, error) {
-				// The Nodes are looked up for each write: a Node may have come back, as after a conflict.
-				if !slices.ContainsFunc(r.targets(v.Owner, s), func(t target) bool { return t.Image.Name == next.Name }) {
+				// Each try asks again: after a conflict, the Node may have other labels.
+				if !r.selects(v.Owner, s, next) {
 					return release(v.Owner, next, v.Now), nil
 				}
 				return release(v.Owner, next, v.Now, s.image), nil

@@ -144,8 +144,9 @@ func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *set
 		}
 		return err
 	}
+	selected := r.selected(v.Owner, s)
 	d := decide(&observation{
-		Job: v.Owner, Settings: s, Targets: r.targets(v.Owner, s), Claimed: r.images.By(claimIndex, string(v.Owner.UID)), Secrets: secrets, Now: v.Now,
+		Job: v.Owner, Settings: s, Selected: selected, Targets: r.targets(selected), Claimed: r.images.By(claimIndex, string(v.Owner.UID)), Secrets: secrets, Now: v.Now,
 	})
 	pass.Wake(d.Step.After)
 	if d.Step.State == completion.Running {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage/onnode"
@@ -18,8 +19,10 @@ import (
 type observation struct {
 	Job      *v1beta1.ImagePullJob
 	Settings *settings
-	// Targets are the selected Nodes that have a NodeImage, in the order in which the Nodes begin.
-	Targets []target
+	// Selected are the names of the Nodes that the job selects. Targets are the Nodes among them that exist and have a
+	// NodeImage. Both have the order in which the Nodes begin.
+	Selected []string
+	Targets  []target
 	// Claimed are the NodeImages with claims of the job.
 	Claimed []*v1beta1.NodeImage
 	// Secrets are the job's pull secrets, as NodeImages name the Secrets.
@@ -65,7 +68,7 @@ func decide(o *observation) *decision {
 		}
 	}
 	if progress.Ended.IsZero() {
-		d.Release = o.stale(byName)
+		d.Release = o.stale()
 	}
 	d.Status = o.status(&d.Step, nodes)
 	return d
@@ -83,16 +86,17 @@ func (o *observation) look(t *target) imagepull.Node {
 func owner(job *v1beta1.ImagePullJob) imagepull.Owner { return imagepull.Owner(job.UID) }
 
 // stale returns the NodeImages in which the job must release claims: after a change of the image or of the selected
-// Nodes, no claim of the job may stay behind.
-func (o *observation) stale(selected map[string]*v1beta1.NodeImage) (out []*v1beta1.NodeImage) {
+// Nodes, no claim of the job may stay behind. A selected Node that seems to be gone keeps its claims: the NodeImage goes
+// with the Node, and a Node that was created again can be missing in an outdated cache.
+func (o *observation) stale() (out []*v1beta1.NodeImage) {
+	selected := sets.New(o.Selected...)
 	for _, image := range o.Claimed {
 		if len(image.Spec.Undecodable) > 0 {
 			continue
 		}
-		_, isSelected := selected[image.Name]
 		for _, want := range onnode.Wants(&image.Spec) {
 			isOwn := slices.ContainsFunc(want.Claims, func(c imagepull.Claim) bool { return c.Owner == owner(o.Job) })
-			if isOwn && (!isSelected || want.Image != o.Settings.image) {
+			if isOwn && (!selected.Has(image.Name) || want.Image != o.Settings.image) {
 				out = append(out, image)
 				break
 			}

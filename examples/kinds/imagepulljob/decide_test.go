@@ -156,13 +156,23 @@ func TestChanges(t *testing.T) {
 	job := newJob()
 	old, kept := onNode(t, job, "n1", "Succeeded"), onNode(t, job, "n2", "Pulling")
 	later := newJob(func(job *v1beta1.ImagePullJob) { job.Spec.Image = "nginx:2" })
-	o := &observation{Job: later, Settings: settingsFor(t, later), Targets: []target{{Image: kept}}, Claimed: []*v1beta1.NodeImage{kept, old}, Now: noon}
+	o := &observation{Job: later, Settings: settingsFor(t, later), Selected: []string{"n2"}, Targets: []target{{Image: kept}}, Claimed: []*v1beta1.NodeImage{kept, old}, Now: noon}
 	d := decide(o)
 	if diff := cmp.Diff(result{Claim: []string{"n2"}, Release: []string{"n1", "n2"}, Numbers: []int32{1, 1, 0, 0}, Message: "job is running, progress 0.0%"}, resultOf(d)); diff != "" {
 		t.Errorf("IP-64 (-want +got):\n%s", diff)
 	}
 	if !release(later, kept, noon, o.Settings.image) || len(kept.Spec.Images) > 0 {
 		t.Errorf("IP-64 left: %+v", kept.Spec)
+	}
+}
+
+// TestNodeSeemsGone: a selected Node that the cache does not show keeps its claim, because the Node may have come back.
+func TestNodeSeemsGone(t *testing.T) {
+	job := newJob()
+	claimed := []*v1beta1.NodeImage{onNode(t, job, "n1", "Pulling"), onNode(t, job, "n2", "Pulling")}
+	d := decide(&observation{Job: job, Settings: settingsFor(t, job), Selected: []string{"n1"}, Claimed: claimed, Now: noon})
+	if diff := cmp.Diff([]string{"n2"}, resultOf(d).Release); diff != "" {
+		t.Errorf("IP-33, IP-64 (-want +got):\n%s", diff)
 	}
 }
 

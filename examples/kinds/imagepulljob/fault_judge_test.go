@@ -30,18 +30,16 @@ type sight struct {
 
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	v, _ := t.View.(*sight)
-	switch {
-	case t.Controller != "imagepulljob":
-		return
-	case v != nil && v.wrote:
-		return
-	case call != nil && call.Verb != "get" && call.Verb != "list":
-		if v != nil {
-			v.wrote = true
-		}
+	if t.Controller != "imagepulljob" || v != nil && v.wrote {
 		return
 	}
-	if v == nil || call == nil || call.Resource.Resource != "secrets" { // Secrets are read after the job
+	// The secrets come after the job, and the NodeImages after the secrets.
+	isAboutSecrets := call != nil && (call.Resource.Resource == "secrets" || call.Resource.Resource == "imagepulljobs" && call.Verb == "patch" && call.Subresource == "")
+	if v != nil && call != nil && !isAboutSecrets && call.Verb != "get" && call.Verb != "list" {
+		v.wrote = true
+		return
+	}
+	if v == nil || !isAboutSecrets {
 		v = &sight{now: time.Now(), job: &v1beta1.ImagePullJob{}}
 		t.View = v
 		if t.Process.Cache.Get(context.Background(), t.Object, v.job) != nil {
