@@ -28,7 +28,7 @@ func TestParseCompletes(t *testing.T) {
 	}{
 		{"defaults", nil, chosen{
 			Workload: "cloneset", Change: "image", MaxUnavailable: "100%", Objects: 1, Pods: 500,
-			Args: []string{"--metrics-addr=0", "--health-probe-addr=0", "--enable-pprof=false"},
+			Args: []string{"--metrics-addr=0", "--health-probe-addr=0", "--enable-pprof=false", "--nodeimage-creation-delay=0s"},
 		}},
 		{"many objects", []string{"--objects=1000", "--pods=10000", "--manager-args="}, chosen{
 			Workload: "cloneset", Change: "image", MaxUnavailable: "100%", Objects: 1000, Pods: 10000, Args: []string{},

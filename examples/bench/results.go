@@ -158,7 +158,7 @@ func (e experiment) run(ctx context.Context, p place, manager string, log *os.Fi
 			return err
 		}
 		args = append(args, fmt.Sprintf("--metrics=http://127.0.0.1:%d/metrics", port),
-			fmt.Sprintf("--manager-args=--metrics-addr=127.0.0.1:%d --health-probe-addr=0 --enable-pprof=false", port))
+			fmt.Sprintf("--manager-args=--metrics-addr=127.0.0.1:%d --health-probe-addr=0 --enable-pprof=false --nodeimage-creation-delay=0s", port))
 	}
 	fmt.Fprintf(log, "== %s: %s\n", e.name, strings.Join(e.args, " "))
 	return runOnce(ctx, args, log, log)
