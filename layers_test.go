@@ -132,7 +132,8 @@ func layers() []layer {
 		{"examples/kruise/probes", pure, "examples/apis/... node/probing reason"},
 		{"examples/kruise/faulttest", free, "examples/apis/apps examples/apis/apps/v1beta1 examples/kruise/judge reason"},
 		{"examples/kruise/restart", pure, "completion examples/apis/... examples/kruise/judge lifecycle node/containerrestart/batch podcontrol podstate reason rollout"},
-		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/kruise/restart examples/launchorder"}, // shared by all kinds
+		{"examples/kruise/predownload", pure, "examples/apis/... examples/kruise/judge podcontrol rollout/partition"},
+		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/kruise/predownload examples/kruise/restart examples/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/apis/apps/conversion examples/config examples/manager testing/child testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},

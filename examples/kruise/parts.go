@@ -20,7 +20,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
-	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -128,6 +127,8 @@ type Config[O client.Object] struct {
 	Counting revision.Counting
 	// Control contains what differs between kinds, as described at [PodControl].
 	Control podcontrol.Config
+	// PreDownload is the feature gate with which images are pulled before a rollout; empty means that images never are.
+	PreDownload apps.Gate
 	// Watch adds event sources that enqueue owners, and may be nil. If Pods have ordinals and claims, an event of a
 	// claim enqueues its owner even if Watch is nil.
 	Watch func(*builder.Builder) *builder.Builder
@@ -149,6 +150,7 @@ type Parts[O client.Object] struct {
 
 	config   Config[O]
 	requests *requests // restarts of containers; nil if there are no node agents
+	pulls    *pulls    // jobs that pull images before a rollout; nil if the gate is off
 }
 
 // Manager lists the methods of a manager that Parts use.
@@ -178,7 +180,13 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 		return nil, err
 	}
 	if p.requests != nil {
-		own.Beside = []trackedclient.Source{p.requests.source()}
+		own.Beside = append(own.Beside, p.requests.source())
+	}
+	if p.pulls, err = newPulls(ctx, mgr, options, config.PreDownload); err != nil {
+		return nil, err
+	}
+	if p.pulls != nil {
+		own.Beside = append(own.Beside, p.pulls.source())
 	}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
 		Control: control, Revisions: keys, Counting: config.Counting, Calls: options.Calls,

@@ -8,12 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -21,22 +18,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
-	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/ownercache"
-	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// requests are the ContainerRecreateRequests by which containers are restarted.
+// requests are the ContainerRecreateRequests of workloads: agents restart the named containers.
 type requests struct {
-	*ownercache.Index[*v1beta1.ContainerRecreateRequest]
-
-	kind     schema.GroupVersionKind
-	resource schema.GroupVersionResource
-	presence func(schema.GroupVersionKind) watchhealth.State
+	*beside[*v1beta1.ContainerRecreateRequest]
 }
 
 // newRequests returns the cache of ContainerRecreateRequests; nil if the feature gate turns node agents off.
@@ -44,25 +34,8 @@ func newRequests(ctx context.Context, mgr Manager, options Options) (*requests, 
 	if !options.Gates[apps.GateKruiseDaemon] {
 		return nil, nil
 	}
-	r, like := &requests{presence: options.Presence}, &v1beta1.ContainerRecreateRequest{}
-	var err error
-	if r.kind, err = apiutil.GVKForObject(like, mgr.GetScheme()); err != nil {
-		return nil, fmt.Errorf("kind of requests for restarts: %w", err)
-	}
-	r.resource, _ = meta.UnsafeGuessKindToResource(r.kind)
-	r.Index, err = ownercache.NewIndex(ctx, mgr.GetCache(), like)
-	return r, err
-}
-
-// areServed reports whether the API server serves ContainerRecreateRequests in the version that the cache uses.
-func (r *requests) areServed() bool { return r.presence(r.kind) == watchhealth.Served }
-
-// source returns the cache of requests as an optional source of a workload's objects: without requests, a workload can
-// still be reconciled.
-func (r *requests) source() trackedclient.Source {
-	source := trackedclient.Owners(r.resource.GroupResource(), r.kind, r)
-	source.Served = r.areServed
-	return source
+	objects, err := newBeside(ctx, mgr, options, &v1beta1.ContainerRecreateRequest{})
+	return &requests{objects}, err
 }
 
 // view returns what a workload's reconciliation knows about its requests.

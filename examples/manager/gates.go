@@ -22,7 +22,7 @@ func isBuilt(gate apps.Gate) bool {
 		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
 		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness,
 		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateInPlacePodVerticalScaling,
-		apps.GateEnhancedLivenessProbe:
+		apps.GateEnhancedLivenessProbe, apps.GatePreDownloadImageForInPlaceUpdate, apps.GatePreDownloadImageForDaemonSetUpdate:
 		return true
 	default:
 		return slices.ContainsFunc(kinds.All(), func(r kind.Row) bool { return slices.Contains(r.Gates, gate) }) ||

@@ -21,6 +21,9 @@ func TestParseGates(t *testing.T) {
 		fails    string
 	}{
 		{name: "nothing gives the defaults", in: "", want: with(nil)},
+		{name: "FG-3 pulls before rollouts are jobs", in: "PreDownloadImageForInPlaceUpdate=true", want: with(map[apps.Gate]bool{
+			apps.GatePreDownloadImageForInPlaceUpdate: true, apps.GateImagePullJob: true,
+		})},
 		{name: "one", in: "CloneSetShortHash=true", want: with(map[apps.Gate]bool{apps.GateCloneSetShortHash: true})},
 		{
 			name: "blanks and an empty item", in: " CloneSetShortHash=true, ,CloneSetPartitionRollback=true",
@@ -37,7 +40,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
 			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true, apps.GateEnhancedLivenessProbe: true,
-			apps.GateImagePullJob: true,
+			apps.GateImagePullJob: true, apps.GatePreDownloadImageForInPlaceUpdate: true, apps.GatePreDownloadImageForDaemonSetUpdate: true,
 		})},
 		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,
@@ -51,13 +54,14 @@ func TestParseGates(t *testing.T) {
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
 			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
 			apps.GateEnhancedLivenessProbe: true, apps.GateImagePullJob: true,
+			apps.GatePreDownloadImageForInPlaceUpdate: true, apps.GatePreDownloadImageForDaemonSetUpdate: true,
 		})},
 		{name: "EL-60 as set for OpenKruise", in: "EnhancedLivenessProbe=true", want: with(map[apps.Gate]bool{apps.GateEnhancedLivenessProbe: true})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
 		{name: "no value", in: "CloneSetShortHash", fails: "neither true nor false"},
 		{name: "other value", in: "CloneSetShortHash=yes", fails: `"yes"`},
-		{name: "not built yet", in: "PreDownloadImageForInPlaceUpdate=true", fails: "not built yet"},
-		{name: "not built yet, and off", in: "PreDownloadImageForInPlaceUpdate=false", want: with(nil)},
+		{name: "not built yet", in: "CloneSetEventHandlerOptimization=true", fails: "not built yet"},
+		{name: "not built yet, and off", in: "CloneSetEventHandlerOptimization=false", want: with(nil)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := manager.ParseGates(tc.in)

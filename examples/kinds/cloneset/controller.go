@@ -72,6 +72,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	r = &Reconciler{options: options}
 	config := kruise.Config[*v1beta1.CloneSet]{
 		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, Status: statusOf, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
+		PreDownload: apps.GatePreDownloadImageForInPlaceUpdate,
 		Control: podcontrol.Config{
 			HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash], DeleteLabel: apps.LabelSpecifiedDelete,
 		},
@@ -116,6 +117,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), d.target).Blocked(o.lacks(pod, d.target))
 	}
+	downloadErr := r.PreDownload(ctx, t, d.download)
 	remove := fanout.Task{Name: "delete Pods"}
 	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
@@ -137,7 +139,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		updateErr = t.Unfinished()
 	}
 	d.waits = append(d.waits, t.Waiting()...)
-	return scaleErr, updateErr
+	return scaleErr, errors.Join(updateErr, downloadErr)
 }
 
 // observed reads the inputs of the reconciliation's decisions.
@@ -148,6 +150,7 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 		pods:  t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Away: restarts.Away}),
 		world: r.worldOf(ctx, t), restart: restarts, owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
+	o.downloads = r.ViewPreDownload(t, cs.Spec.Selector, &cs.Spec.Template)
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	o.refused = r.unborn.Refused(cs.UID)
 	if o.isOver() {

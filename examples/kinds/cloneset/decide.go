@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/predownload"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
@@ -39,6 +40,8 @@ type observation struct {
 	refused []string
 	world   world
 	restart *restart.View
+	// downloads is nil if no image is pulled before a rollout.
+	downloads *predownload.View
 
 	formerClaims *pvc.Former // set by former
 }
@@ -75,8 +78,9 @@ type todo struct {
 	enough bool
 	// waits contains reasons that the rest of the status does not show: deleted Pods whose claims the next Pods will
 	// use, and Pods whose claims are missing.
-	waits   reason.List
-	restart *restart.Plan
+	waits    reason.List
+	restart  *restart.Plan
+	download *predownload.Plan
 }
 
 // decide plans a whole reconciliation from its argument alone.
@@ -107,6 +111,7 @@ func decide(o *observation) *todo {
 	}
 	t.Choice = o.pods.ChooseDeletions(scale, orders)
 	t.restart = restart.Decide(o.restart, o.pods, func() restart.Rules { return o.settings.restartRules(o.pods) })
+	t.download = predownload.Decide(o.downloads, o.pods, o.downloadRules)
 	step := o.step(false)
 	if t.Back = step.Back; t.Back {
 		t.target = o.current
@@ -138,6 +143,23 @@ func (o *observation) step(preparingIsUpdated bool) rollout.Step {
 		return o.world.plan(o.history.Find(label), o.update)
 	})
 	return rollout.Plan(spec, o.pods.Counts(preparingIsUpdated))
+}
+
+// fewPods is the largest number of Pods that are updated without pulling images beforehand, as in OpenKruise.
+const fewPods = 3
+
+// downloadRules returns the rules by which images are pulled before the rollout.
+func (o *observation) downloadRules() predownload.Rules {
+	s := o.settings
+	atOnce := s.rollout.Partition == 0 && s.rollout.MaxUnavailable >= s.rollout.Replicas
+	return predownload.Rules{
+		Settings: s.download, Replicas: s.rollout.Replicas,
+		IsShort: atOnce || s.rollout.Replicas <= fewPods || s.onDelete || s.rules.Policy == podcontrol.Recreate,
+		InPlace: func(pod *corev1.Pod) bool {
+			return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), o.update).Possible()
+		},
+		Order: func() []*corev1.Pod { return o.pods.Order(s.priority, s.scatter) },
+	}
 }
 
 // isOver reports whether exactly the wanted number of Pods exists, all at the update revision.

@@ -18,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/predownload"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
@@ -42,7 +43,8 @@ type settings struct {
 	minReady           time.Duration
 	progressDeadline   *time.Duration // nil means no deadline
 	historyLimit       int
-	restart            *restart.Wish // nil means no deadline
+	restart            *restart.Wish // nil means that no restart is requested
+	download           predownload.Settings
 
 	// warnings are invalid values that OpenKruise accepts. The controller interprets these values as OpenKruise does.
 	warnings reason.List
@@ -100,6 +102,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 		s.rollout.Replicas, partition.Up)
 	s.readStrategy(read, &spec.UpdateStrategy)
 	s.restart = restart.Read(read, cs.Annotations)
+	s.download = predownload.Read(read, cs.Annotations, ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{}).InPlaceUpdateStrategy)
 	s.warnings = read.Warnings.Reasons()
 	return s, read.Problems, read.Warnings
 }

@@ -3,6 +3,7 @@ package daemonset
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -74,7 +75,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Status: statusOf, Labels: apps.ReservedDaemonSetLabels(),
 		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
 		Control: podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
-		Watch:   r.watch,
+		Watch:   r.watch, PreDownload: apps.GatePreDownloadImageForDaemonSetUpdate,
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	restarts := r.ViewRestart(t, s.restart)
 	o := &observation{
-		set: t.Owner, settings: s, restarts: restarts, history: t.History, twins: t.History.Twins(), fit: r.fits.Of(t.Owner), nodes: r.Cache.Nodes.All(),
+		set: t.Owner, settings: s, restarts: restarts, downloads: r.ViewPreDownload(t, t.Owner.Spec.Selector, &t.Owner.Spec.Template), history: t.History, twins: t.History.Twins(), fit: r.fits.Of(t.Owner), nodes: r.Cache.Nodes.All(),
 		orphans: r.Cache.Pods.Orphans(t.Owner.Namespace), pods: t.Read(podcontrol.Want{Update: t.History.Update.Name, MinReady: s.minReady, Away: restarts.Away}),
 	}
 	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Executor.Rest, Ended: t.Ended})
@@ -130,6 +131,7 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 
 // act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
+	downloadErr := r.PreDownload(ctx, t, d.download)
 	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &d.burst}
 	scaleErr = t.Pass.UntilChanged(
@@ -162,7 +164,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		updateErr = t.Unfinished()
 	}
 	d.held = t.Waiting()
-	return scaleErr, updateErr
+	return scaleErr, errors.Join(updateErr, downloadErr)
 }
 
 // newestRevision returns the labels that mark Pods of the newest revision.

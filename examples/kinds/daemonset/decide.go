@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/predownload"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -40,6 +41,8 @@ type observation struct {
 	twins []*appsv1.ControllerRevision
 	// restarts is what the reconciliation knows about the requested restart.
 	restarts *restart.View
+	// downloads is nil if no image is pulled before a rollout.
+	downloads *predownload.View
 }
 
 // todo says what a reconciliation must do. The steps are carried out in the order of the fields, up to and including
@@ -60,6 +63,7 @@ type todo struct {
 	// which Pods wait.
 	odd, held reason.List
 	restart   *restart.Plan
+	download  *predownload.Plan
 }
 
 // decide plans a whole reconciliation from its argument alone. The error says what is invalid in the spec.
@@ -94,7 +98,17 @@ func decide(o *observation) (*todo, error) {
 	t.burst, t.odd = burst, slices.Concat(o.settings.warnings, o.fit.oddities, o.oddities(burst))
 	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
 	t.restart = restart.Decide(o.restarts, o.pods, func() restart.Rules { return o.restartRules(spec) })
+	t.download = predownload.Decide(o.downloads, o.pods, func() predownload.Rules { return o.downloadRules(spec, fitting) })
 	return t, nil
+}
+
+// downloadRules returns the rules by which images are pulled before the rollout. A DaemonSet's new Pod runs on the Node
+// of the old Pod, so Pods to be recreated gain, too.
+func (o *observation) downloadRules(spec pernode.Spec, fitting int) predownload.Rules {
+	return predownload.Rules{
+		Settings: o.settings.download, Replicas: fitting, IsShort: spec.OnDelete || spec.Partition == 0 && spec.MaxUnavailable >= fitting,
+		Order: o.restartRules(spec).Order,
+	}
 }
 
 // restartRules returns the rules for a restart, which are those of an update. Pods on excluded Nodes are not restarted,

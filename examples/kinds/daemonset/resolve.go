@@ -20,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/predownload"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
@@ -34,8 +35,9 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 	// The numbers in rollout that depend on the number of Nodes are not set; count sets them.
-	rollout pernode.Spec
-	restart *restart.Wish // nil means that no restart is requested
+	rollout  pernode.Spec
+	restart  *restart.Wish // nil means that no restart is requested
+	download predownload.Settings
 
 	// warnings are invalid values that OpenKruise accepts. The controller interprets these values as OpenKruise does.
 	warnings reason.List
@@ -99,6 +101,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 	read.Template("spec.template", &spec.Template, apps.ReservedDaemonSetLabels())
 	judgeStrategy(read, &spec.UpdateStrategy, &ru)
 	s.restart = restart.Read(read, set.Annotations)
+	s.download = predownload.Read(read, set.Annotations, nil)
 	s.warnings = read.Warnings.Reasons()
 	return s, read.Problems, read.Warnings
 }

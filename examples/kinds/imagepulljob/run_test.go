@@ -39,20 +39,21 @@ type cluster struct {
 	namespace string
 }
 
-func start(t testing.TB) *cluster {
+// start runs the controllers of image jobs, and of further kinds.
+func start(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	c := &cluster{WithWatch: controllertest.Client(t, cp), t: t, namespace: env.Namespace(t)}
 	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps.NamespacePullSecrets}})
 	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool {
-		return !slices.Contains([]string{"NodeImage", "ImagePullJob", "ImageListPullJob"}, k.Kind.Kind)
+		return !slices.Contains(append(more, "NodeImage", "ImagePullJob", "ImageListPullJob"), k.Kind.Kind)
 	})
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	kind.AddFlags(rows, flags)
 	if err := flags.Parse([]string{"--nodeimage-creation-delay=1s"}); err != nil {
 		t.Fatal(err)
 	}
-	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GateImagePullJob: true})
+	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GatePreDownloadImageForInPlaceUpdate: true, apps.GatePreDownloadImageForDaemonSetUpdate: true})
 	controllertest.Manager(t, cp, manager.Options{Kinds: rows, Loops: []kinds.Loop{}, Gates: gates})
 	return c
 }

@@ -55,7 +55,8 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	parts, err := kruise.NewParts(ctx, mgr, c, &v1beta1.StatefulSet{}, options.Complete(), kruise.Config[*v1beta1.StatefulSet]{
 		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Status: statusOf, Labels: apps.ReservedStatefulSetLabels(),
-		Control: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true, DeleteLabel: apps.LabelSpecifiedDelete},
+		PreDownload: apps.GatePreDownloadImageForInPlaceUpdate,
+		Control:     podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true, DeleteLabel: apps.LabelSpecifiedDelete},
 	})
 	return &Reconciler{parts}, err
 }
@@ -95,7 +96,7 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	o := &observation{
 		set: set, settings: s, history: h, update: h.Update, current: h.Current(set.Status.CurrentRevision),
 		pods:    t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Away: restarts.Away}),
-		orphans: r.Cache.Pods.Orphans(set.Namespace), claims: s.claims, restarts: restarts,
+		orphans: r.Cache.Pods.Orphans(set.Namespace), claims: s.claims, restarts: restarts, plans: r.PlansTo(h, h.Update), downloads: r.ViewPreDownload(t, set.Spec.Selector, &set.Spec.Template),
 	}
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		return r.Cache.Claims.Get(set.Namespace, name)
@@ -123,7 +124,7 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 
 // act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
-	plans := r.PlansTo(o.history, o.update)
+	plans, downloadErr := r.PlansTo(o.history, o.update), r.PreDownload(ctx, t, d.download)
 	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = t.Pass.UntilChanged(
@@ -160,7 +161,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		updateErr = errors.Join(reason.Final(d.stuck.Err()), t.Unfinished())
 	}
 	d.held = t.Waiting()
-	return scaleErr, updateErr
+	return scaleErr, errors.Join(updateErr, downloadErr)
 }
 
 // create creates the claims of the missing Pods, and then the Pods.

@@ -14,7 +14,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/predownload"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -38,6 +40,9 @@ type observation struct {
 	claims          pvc.Numbered
 	formerClaims    *pvc.Former // set by former
 	restarts        *restart.View
+	// downloads is nil if no image is pulled before a rollout. plans returns the plan of an in-place update of a Pod.
+	downloads *predownload.View
+	plans     func(*corev1.Pod) *inplaceupdate.Plan
 }
 
 // todo says what a reconciliation must do. The steps are carried out in the order of the fields, up to and including
@@ -63,8 +68,9 @@ type todo struct {
 	update []*corev1.Pod
 	stuck  reason.List
 	// held contains the hooks and budgets for which Pods wait.
-	held    reason.List
-	restart *restart.Plan
+	held     reason.List
+	restart  *restart.Plan
+	download *predownload.Plan
 }
 
 // decide plans a whole reconciliation from its argument alone. The error says what is invalid in the spec.
@@ -80,6 +86,7 @@ func decide(o *observation) (*todo, error) {
 	}
 	t.step.Limits = o.members.Explain(&t.step)
 	t.restart = restart.Decide(o.restarts, o.pods, o.restartRules)
+	t.download = predownload.Decide(o.downloads, o.pods, o.downloadRules)
 	o.decideCreation(t)
 	t.remove = slices.DeleteFunc(o.members.Of(t.step.Delete), func(pod *corev1.Pod) bool { return t.unowned.Has(pod.Name) })
 	t.cancel = o.members.Of(t.step.Cancel)
@@ -124,6 +131,21 @@ func (o *observation) restartRules() restart.Rules {
 		return wanted && rank < s.Partition
 	}
 	return rules
+}
+
+// fewPods is the largest number of Pods that are updated without pulling images beforehand, as in OpenKruise.
+const fewPods = 3
+
+// downloadRules returns the rules by which images are pulled before the rollout.
+func (o *observation) downloadRules() predownload.Rules {
+	s := &o.settings.rollout
+	atOnce := s.Parallel && s.Partition == 0 && s.MaxUnavailable >= s.Wanted.Len()
+	return predownload.Rules{
+		Settings: o.settings.download, Replicas: s.Wanted.Len(),
+		IsShort: atOnce || s.Wanted.Len() <= fewPods || s.OnDelete || rules(o.set).Policy == podcontrol.Recreate,
+		InPlace: func(pod *corev1.Pod) bool { return o.plans(pod).Possible() },
+		Order:   func() []*corev1.Pod { return o.members.Order(s.Unordered) },
+	}
 }
 
 // decideCreation finds the Pods to create whose creation no existing claim prevents.

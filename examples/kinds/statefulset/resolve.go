@@ -21,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/predownload"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -46,6 +47,7 @@ type settings struct {
 	grows      bool
 	indexLabel bool
 	restart    *restart.Wish // nil means that no restart is requested
+	download   predownload.Settings
 
 	// warnings are invalid values that OpenKruise accepts. The controller interprets these values as OpenKruise does.
 	warnings reason.List
@@ -107,6 +109,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 	s.claims = readClaims(read, set, gates)
 	s.readStrategy(read, spec, replicas)
 	s.restart = restart.Read(read, set.Annotations)
+	s.download = predownload.Read(read, set.Annotations, ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{}).InPlaceUpdateStrategy)
 	if start := ptr.Deref(spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start; start != 0 &&
 		!gates[apps.GateStatefulSetStartOrdinal] {
 		read.Ungated("spec.ordinals.start", strconv.Itoa(int(start)), apps.GateStatefulSetStartOrdinal)

@@ -1,0 +1,58 @@
+package predownload
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// These are the values of OpenKruise 1.9 for jobs that a workload owns.
+const (
+	backoffLimit = 1
+	keepSeconds  = 600
+)
+
+// job returns the job that pulls the image of a container. The job selects the outdated Pods of the workload: a Node
+// whose Pod was updated has the image.
+func (v *View) job(container *corev1.Container, s Settings, nodes []string) *v1beta1.ImagePullJob {
+	selector := v.Selector.DeepCopy()
+	selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+		Key: apps.LabelRevision, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v.Update.Name, v.hash()},
+	})
+	out := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v.Namespace, Name: v.Update.Name + "-" + container.Name, OwnerReferences: []metav1.OwnerReference{v.Owner},
+		Labels: labels.Merge(v.Template.Labels, map[string]string{apps.LabelRevisionHash: v.hash()}),
+	}}
+	if len(nodes) > 1 {
+		out.Annotations = map[string]string{apps.AnnotationPullOrder: strings.Join(nodes, ",")}
+	}
+	out.Spec = v1beta1.ImagePullJobSpec{
+		Image: container.Image, PullSecrets: v.secrets(), Parallelism: &s.Parallelism,
+		PodSelector:      &v1beta1.ImagePullJobPodSelector{LabelSelector: *selector},
+		PullPolicy:       &v1beta1.PullPolicy{TimeoutSeconds: &s.TimeoutSeconds, BackoffLimit: new(int32(backoffLimit))},
+		CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.Always, TTLSecondsAfterFinished: new(int32(keepSeconds))},
+	}
+	if len(v.Template.Labels)+len(v.Template.Annotations) > 0 {
+		out.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: v.Template.Labels, Annotations: v.Template.Annotations}
+	}
+	return out
+}
+
+// hash returns the hash at the end of the revision's name, the value by which some kinds label their Pods.
+func (v *View) hash() string { return v.Update.Name[strings.LastIndex(v.Update.Name, "-")+1:] }
+
+// secrets returns the names of the template's pull secrets, each name once.
+func (v *View) secrets() (names []string) {
+	for _, ref := range v.Template.Spec.ImagePullSecrets {
+		if ref.Name != "" && !slices.Contains(names, ref.Name) {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
+}
