@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -125,7 +126,9 @@ func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[stri
 
 // SetFinalizer adds a finalizer to the owner, or removes the finalizer; it writes nothing if the owner is as wanted
 // already. If the owner has changed since the view was made, or since the view's last write, the error is a conflict.
-// Afterwards View.Owner has the new finalizers and resourceVersion. A missing owner is no error.
+// If a finalizer is added to an owner that is gone, the error is a conflict as well: nothing that needs the finalizer may
+// be created. The removal of a finalizer from an owner that is gone is no error. Afterwards View.Owner has the new
+// finalizers and resourceVersion.
 func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted bool) (changed bool, err error) {
 	finalizers := v.Owner.GetFinalizers()
 	if slices.Contains(finalizers, finalizer) == wanted {
@@ -148,6 +151,10 @@ func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted boo
 	written.SetName(v.Owner.GetName())
 	err = v.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
 	switch {
+	case apierrors.IsNotFound(err) && wanted:
+		plural, _ := meta.UnsafeGuessKindToResource(v.cache.kind)
+		gone := apierrors.NewConflict(plural.GroupResource(), v.Owner.GetName(), errors.New("the object was deleted"))
+		return false, fmt.Errorf("writing %s: %w", name, gone)
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:

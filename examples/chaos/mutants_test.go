@@ -43,7 +43,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/kinds/cloneset/"
-	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), imagePullJobMutants(), daemonMutants(), restartMutants(), watchMutants(), embedMutants()), []mutant{
+	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), imagePullJobMutants(), daemonMutants(), restartMutants(), preDownloadMutants(), watchMutants(), embedMutants()), []mutant{
 		{
 			"a Pod that nobody brings back into service is taken back", "podcontrol/choose.go",
 			"return p.Leaving && !p.Named && p.Unreadable == nil && !p.Marked", "return p.Leaving && !p.Named && !p.Marked",
@@ -612,6 +612,16 @@ func imagePullJobMutants() []mutant {
 		{
 			"a job holds copies of Secrets after its end", "examples/kinds/imagepulljob/act.go",
 			"if err := r.releaseCopies(ctx, v, pass); err != nil {", "if err := error(nil); err != nil {", of,
+		},
+		{
+			"a selected Node that the cache does not show loses its claim", "examples/kinds/imagepulljob/decide.go",
+			"selected := sets.New(o.Selected...)", "selected := sets.New[string]()\n\tfor i := range o.Targets {\n\t\tselected.Insert(o.Targets[i].Image.Name)\n\t}",
+			schedules{tests: "./kinds/imagepulljob", first: 1793},
+		},
+		{
+			"copies of Secrets are made for a job that is gone", "ownercache/status.go",
+			"case apierrors.IsNotFound(err) && wanted:", "case apierrors.IsNotFound(err) && wanted && name == \"\":",
+			schedules{tests: "./kinds/imagepulljob", first: 2448},
 		},
 		{
 			"a failed read of a Secret counts as a look at the Secret", "examples/kinds/imagepulljob/secrets.go",

@@ -3,6 +3,7 @@ package kruise
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,33 +56,45 @@ func (p *Parts[O]) ViewPreDownload(t *executor.Turn[O], selector *metav1.LabelSe
 // PreDownload carries out a plan. A refusal does not hold up the rollout: an event tells the refusal, and the request is
 // repeated after a while. The error is a failure that may be over at once.
 func (p *Parts[O]) PreDownload(ctx context.Context, t *executor.Turn[O], plan *predownload.Plan) error {
-	err := fanout.Each(ctx, t.Pass, fanout.Task{Name: "delete image jobs"}, plan.Delete, func(ctx context.Context, job *v1beta1.ImagePullJob) (bool, error) {
-		err := client.IgnoreNotFound(t.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-		return err == nil, err
-	})
-	if err != nil {
-		return reason.Retryable(err)
+	pass := p.Fanout.Begin(t.View) // a change of a job must not end the work on Pods: no event of the job would continue it
+	result, err := pass.Result(p.preDownload(ctx, t, pass, plan))
+	t.Pass.Wake(result.RequeueAfter)
+	return err
+}
+
+func (p *Parts[O]) preDownload(ctx context.Context, t *executor.Turn[O], pass *fanout.Pass, plan *predownload.Plan) error {
+	if len(plan.Delete) > 0 {
+		err := pass.Once(ctx, fanout.Task{Name: "delete image jobs"}, func() (changed bool, err error) {
+			for _, job := range plan.Delete { // a job for each container at most
+				one := client.IgnoreNotFound(t.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+				changed, err = changed || one == nil, errors.Join(err, one)
+			}
+			return changed, err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if len(plan.Create) > 0 {
-		if err := p.createPulls(ctx, t, plan.Create); err != nil {
-			return reason.Retryable(err)
+		if err := p.createPulls(ctx, t, pass, plan.Create); err != nil {
+			return err
 		}
 	}
 	if plan.Label == "" {
 		return nil
 	}
-	return reason.Retryable(t.Pass.Once(ctx, fanout.Task{Name: "label the revision"}, func() (bool, error) {
+	return pass.Once(ctx, fanout.Task{Name: "label the revision"}, func() (bool, error) {
 		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.History.Update.UID, "labels": map[string]string{plan.Label: "true"}}})
 		if err != nil {
 			return false, err
 		}
 		err = t.Client.Patch(ctx, t.History.Update.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 		return err == nil, err
-	}))
+	})
 }
 
 // createPulls creates jobs, and sends events about the jobs.
-func (p *Parts[O]) createPulls(ctx context.Context, t *executor.Turn[O], jobs []*v1beta1.ImagePullJob) error {
+func (p *Parts[O]) createPulls(ctx context.Context, t *executor.Turn[O], pass *fanout.Pass, jobs []*v1beta1.ImagePullJob) error {
 	create := func(ctx context.Context, i int) error {
 		job := jobs[i]
 		err := t.Client.Create(ctx, job)
@@ -95,7 +108,7 @@ func (p *Parts[O]) createPulls(ctx context.Context, t *executor.Turn[O], jobs []
 		return nil
 	}
 	name := func(i int) string { return jobs[i].Name }
-	_, err := t.Pass.CreateEach(ctx, fanout.Task{Name: "create image jobs"}, len(jobs), name, create)
+	_, err := pass.CreateEach(ctx, fanout.Task{Name: "create image jobs"}, len(jobs), name, create)
 	message := ""
 	if err != nil {
 		_, message = reason.Explain(err)

@@ -117,7 +117,6 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), d.target).Blocked(o.lacks(pod, d.target))
 	}
-	downloadErr := r.PreDownload(ctx, t, d.download)
 	remove := fanout.Task{Name: "delete Pods"}
 	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
@@ -139,7 +138,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		updateErr = t.Unfinished()
 	}
 	d.waits = append(d.waits, t.Waiting()...)
-	return scaleErr, errors.Join(updateErr, downloadErr)
+	return scaleErr, errors.Join(updateErr, r.PreDownload(ctx, t, d.download))
 }
 
 // observed reads the inputs of the reconciliation's decisions.

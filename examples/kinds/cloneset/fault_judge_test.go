@@ -85,6 +85,8 @@ func (w *story) judge(write *chaos.Write) {
 		w.judgePod(write.Task, v, call, old, pod)
 	case "containerrecreaterequests":
 		w.judgeRestart(v, write)
+	case "imagepulljobs":
+		w.judgeDownload(v, write)
 	case "persistentvolumeclaims":
 		before, existed := write.Before.(*corev1.PersistentVolumeClaim)
 		after, exists := write.After.(*corev1.PersistentVolumeClaim)
@@ -506,6 +508,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 		w.checkStatus(cs, pods, pods-old, replicas-kept)
 	}
 	w.agents.Converged(cs, cs.Status.Conditions, active, sound && kept == 0)
+	w.checkDownloads(cs, active, revisions)
 	if limit := int(*cs.Spec.RevisionHistoryLimit); len(revisions) > limit+2+old {
 		w.Failf("converged", "%d revisions, limit %d: %v", len(revisions), limit, slices.Sorted(maps.Keys(revisions)))
 	}

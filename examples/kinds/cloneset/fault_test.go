@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
@@ -20,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
+	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -40,7 +42,7 @@ func plan(t testing.TB) chaos.Plan {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}, &v1beta1.ContainerRecreateRequest{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
+	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}, &v1beta1.ContainerRecreateRequest{}, &v1beta1.ImagePullJob{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
 }
 
 // quiet is longer than the controller's wait after a refused update.
@@ -79,8 +81,9 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
 	gates[apps.GateRecreatePodWhenChangeVCT] = w.setup.recreateForClaims
+	gates[apps.GatePreDownloadImageForInPlaceUpdate], gates[apps.GateImagePullJob] = w.setup.pullsAhead, w.setup.pullsAhead
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{NewID: w.NewID(), Options: kruise.Options{
-		Gates: gates, Presence: w.agents.Presence,
+		Gates: gates, Presence: w.presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
@@ -90,6 +93,14 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	}
 	w.reconciler = r
 	return r.Register(mgr, r)
+}
+
+// presence: image jobs are always served.
+func (w *story) presence(kind schema.GroupVersionKind) watchhealth.State {
+	if kind.Kind == "ImagePullJob" {
+		return watchhealth.Served
+	}
+	return w.agents.Presence(kind)
 }
 
 // checkMemory: memory about writes and refusals goes with its Pods and CloneSets.

@@ -72,6 +72,7 @@ type setup struct {
 	namesakes, mangled                         bool // foreign Pods with a Pod's name, and Pods with a state made unreadable
 	lostState                                  bool // Pods whose annotations somebody removes or replaces
 	restarts                                   bool // of containers in place
+	pullsAhead                                 bool // the gate for jobs that pull images before a rollout
 	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
@@ -110,7 +111,7 @@ func (w *story) begin() {
 	for _, name := range w.setup.owners {
 		w.createOwner(name)
 	}
-	s.restarts = w.has("restarts", 35)
+	s.restarts, s.pullsAhead = w.has("restarts", 35), w.has("pullsAhead", 30)
 }
 
 // anyOwner draws a CloneSet.

@@ -131,7 +131,6 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 
 // act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
-	downloadErr := r.PreDownload(ctx, t, d.download)
 	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &d.burst}
 	scaleErr = t.Pass.UntilChanged(
@@ -164,7 +163,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		updateErr = t.Unfinished()
 	}
 	d.held = t.Waiting()
-	return scaleErr, errors.Join(updateErr, downloadErr)
+	return scaleErr, errors.Join(updateErr, r.PreDownload(ctx, t, d.download))
 }
 
 // newestRevision returns the labels that mark Pods of the newest revision.

@@ -24,7 +24,8 @@ type sight struct {
 	job   *v1beta1.ImagePullJob
 	busy  int // ready Nodes with an unanswered claim
 	made  int // claims made since
-	wrote bool
+	// chosen is true once the job has been read, and wrote once the NodeImages have been read.
+	chosen, wrote bool
 	now   time.Time
 }
 
@@ -33,13 +34,17 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "imagepulljob" || v != nil && v.wrote {
 		return
 	}
-	// The secrets come after the job, and the NodeImages after the secrets.
+	// The secrets come after the job, and the NodeImages after the secrets. But a pass begins with questions about
+	// unanswered writes, and copies of secrets can be among these.
 	isAboutSecrets := call != nil && (call.Resource.Resource == "secrets" || call.Resource.Resource == "imagepulljobs" && call.Verb == "patch" && call.Subresource == "")
 	if v != nil && call != nil && !isAboutSecrets && call.Verb != "get" && call.Verb != "list" {
 		v.wrote = true
 		return
 	}
-	if v == nil || !isAboutSecrets {
+	if v != nil && isAboutSecrets && (call.Verb != "get" || call.Namespace == team) {
+		v.chosen = true
+	}
+	if v == nil || !v.chosen {
 		v = &sight{now: time.Now(), job: &v1beta1.ImagePullJob{}}
 		t.View = v
 		if t.Process.Cache.Get(context.Background(), t.Object, v.job) != nil {

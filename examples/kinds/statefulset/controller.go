@@ -124,7 +124,7 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 
 // act carries out the steps of the decision, up to and including the first step that changes an object.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
-	plans, downloadErr := r.PlansTo(o.history, o.update), r.PreDownload(ctx, t, d.download)
+	plans := r.PlansTo(o.history, o.update)
 	// When an update is refused, the Pod is out of service already, so the back-off is longer than usual.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = t.Pass.UntilChanged(
@@ -161,7 +161,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		updateErr = errors.Join(reason.Final(d.stuck.Err()), t.Unfinished())
 	}
 	d.held = t.Waiting()
-	return scaleErr, errors.Join(updateErr, downloadErr)
+	return scaleErr, errors.Join(updateErr, r.PreDownload(ctx, t, d.download))
 }
 
 // create creates the claims of the missing Pods, and then the Pods.

@@ -64,9 +64,14 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 		return p
 	}
 	isOver := !slices.ContainsFunc(set.Active, func(pod podcontrol.Pod) bool { return isOutdated(&pod) })
+	begun := sets.New[string]() // jobs of the update revision, created by a pass that could not record its decision
 	for _, job := range v.Jobs {
-		if job.DeletionTimestamp == nil && (isOver || !strings.HasPrefix(job.Name, v.Update.Name+"-")) {
+		switch {
+		case job.DeletionTimestamp != nil:
+		case isOver || !strings.HasPrefix(job.Name, v.Update.Name+"-"):
 			p.Delete = append(p.Delete, job)
+		default:
+			begun.Insert(job.Name)
 		}
 	}
 	slices.SortFunc(p.Delete, func(a, b *v1beta1.ImagePullJob) int { return strings.Compare(a.Name, b.Name) })
@@ -74,11 +79,12 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 		return p
 	}
 	rules := rulesOf()
-	if rules.IsShort {
+	switch {
+	case begun.Len() > 0:
+	case rules.IsShort:
 		p.Label = apps.LabelPreDownloadIgnored
 		return p
-	}
-	if readyAtUpdate(set) < rules.minReady(rules.Replicas) {
+	case readyAtUpdate(set) < rules.minReady(rules.Replicas):
 		return p
 	}
 	outdated := slices.DeleteFunc(slices.Clone(rules.Order()), func(pod *corev1.Pod) bool {
@@ -87,12 +93,14 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	})
 	changed := v.changed(set, outdated, rules.InPlace)
 	p.Label = apps.LabelPreDownloadCreated
-	if len(changed) == 0 {
+	if len(changed) == 0 && begun.Len() == 0 {
 		p.Label = apps.LabelPreDownloadIgnored
 	}
 	order := nodesOf(outdated)
 	for _, container := range changed {
-		p.Create = append(p.Create, v.job(container, rules.Settings, order))
+		if job := v.job(container, rules.Settings, order); !begun.Has(job.Name) {
+			p.Create = append(p.Create, job)
+		}
 	}
 	return p
 }

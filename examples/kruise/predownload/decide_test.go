@@ -104,6 +104,9 @@ func TestDecide(t *testing.T) {
 		{name: "I-2 no Pod is updated in place", pods: pods("1", "1"), rules: predownload.Rules{InPlace: never}, want: outcome{Label: ignored}},
 		{name: "I-2 the rollout is short", pods: pods("1", "1"), rules: predownload.Rules{IsShort: true}, want: outcome{Label: ignored}},
 		{name: "I-2 jobs were created", pods: pods("1"), labels: map[string]string{created: "true"}, jobs: []*v1beta1.ImagePullJob{job("web-3-app")}},
+		{name: "I-2 an earlier pass has begun, and could not record its decision", pods: pods("1", "1"), rules: predownload.Rules{IsShort: true}, template: template("app=nginx:3", "log=log:2"), jobs: []*v1beta1.ImagePullJob{job("web-3-app")}, want: outcome{
+			Create: []string{"web-3-log log:2"}, Label: created, Order: "nb,na",
+		}},
 		{name: "I-2 no jobs were needed", pods: pods("1"), labels: map[string]string{ignored: "true"}},
 		{name: "I-4 too few updated Pods are ready", pods: pods("3", "3-", "1", "1"), rules: predownload.Rules{
 			Settings: predownload.Settings{MinUpdatedReady: intstr.FromInt32(2)},
