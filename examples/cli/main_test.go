@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/cli"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/kind"
@@ -85,7 +87,15 @@ func start(t testing.TB) *cluster {
 func (c *cluster) manage(names ...string) (stop func()) {
 	c.t.Helper()
 	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool { return !slices.Contains(names, k.Kind.Kind) })
-	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: rows, Loops: []kinds.Loop{}})
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	kind.AddFlags(rows, flags)
+	if flags.Lookup("nodeimage-creation-delay") != nil {
+		if err := flags.Parse([]string{"--nodeimage-creation-delay=0s"}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GateImagePullJob: true, apps.GatePodUnavailableBudgetUpdate: true})
+	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: rows, Loops: []kinds.Loop{}, Gates: gates})
 }
 
 // do runs a command line in the namespace.
@@ -118,15 +128,21 @@ func (c *cluster) refused(code int, text string, args ...string) answer {
 func (c *cluster) apply(manifests string) {
 	c.t.Helper()
 	for document := range strings.SplitSeq(manifests, "\n---\n") {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
-			c.t.Fatal(err)
-		}
-		u.SetNamespace(c.namespace)
-		if err := c.Create(c.t.Context(), u); err != nil {
+		if err := c.Create(c.t.Context(), c.decode(document)); err != nil {
 			c.t.Fatal(err)
 		}
 	}
+}
+
+// decode reads a manifest without a namespace.
+func (c *cluster) decode(document string) *unstructured.Unstructured {
+	c.t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
+		c.t.Fatalf("%v in\n%s", err, document)
+	}
+	u.SetNamespace(c.namespace)
+	return u
 }
 
 // object reads an object: "apps.kruise.io/v1beta1", "CloneSet", "web".

@@ -37,6 +37,8 @@ const (
 	User Layer = "user"
 	// Webhook is an admission webhook or policy.
 	Webhook Layer = "webhook"
+	// APIServer is the API server itself: validation, or an admission plugin that is part of the server.
+	APIServer Layer = "api server"
 	// Quota is a ResourceQuota or LimitRange.
 	Quota Layer = "quota"
 	// Scheduler is the scheduler, or the absence of a scheduler.
@@ -93,7 +95,7 @@ type Facts struct {
 	Object *unstructured.Unstructured
 	// Owner is the workload that controls a Pod in question.
 	Owner *unstructured.Unstructured
-	// Pods are the Pods of the object, or the Pod in question.
+	// Pods are the Pods of the object, or the Pod in question. The Pods of an EphemeralJob are the selected Pods.
 	Pods []corev1.Pod
 	// Nodes are the Nodes of the Pods; IsNodesRead says that a missing Node does not exist.
 	Nodes       []corev1.Node
@@ -103,6 +105,8 @@ type Facts struct {
 	// Disruptions and Budgets are the PodDisruptionBudgets and PodUnavailableBudgets of the namespace.
 	Disruptions []policyv1.PodDisruptionBudget
 	Budgets     []unstructured.Unstructured
+	// NodeImages are all NodeImages, for an ImagePullJob.
+	NodeImages []unstructured.Unstructured
 	// SidecarSets select the namespace of the Pod in question.
 	SidecarSets []unstructured.Unstructured
 	// Refusals are answers to requests tried without effect.

@@ -53,7 +53,7 @@ func merge(causes []Cause) (merged []Cause) {
 	for _, c := range causes {
 		key := strings.Join([]string{string(c.Layer), string(c.Code), c.Path, strings.ReplaceAll(c.Detail, or(c.Object.Name, "\x00"), "")}, "\x00")
 		switch {
-		case c.Layer == Quota || c.Layer == Webhook && len(c.Pods) == 0:
+		case c.Layer == Quota || (c.Layer == Webhook || c.Layer == APIServer) && len(c.Pods) == 0:
 			key = string(c.Layer) + string(c.Code) // said by a condition and by the answer to a trial
 		case len(c.Pods) == 0:
 			key += c.Object.String()

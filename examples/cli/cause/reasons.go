@@ -19,8 +19,10 @@ const (
 	WebhookRefused reason.Code = "WebhookRefused"
 	// WebhookUnreachable means that an admission webhook does not answer, so the API server refuses a request.
 	WebhookUnreachable reason.Code = "WebhookUnreachable"
-	// RequestRefused means that the API server refuses a request for a cause of another kind.
+	// RequestRefused means that the API server itself refuses a request.
 	RequestRefused reason.Code = "RequestRefused"
+	// RightsMissing means that the manager's account lacks a right.
+	RightsMissing reason.Code = "RightsMissing"
 	// NotScheduled means that no scheduler has judged a Pod yet.
 	NotScheduled reason.Code = "NotScheduled"
 	// NodeNotReady means that the kubelet of a Node does not report, or reports that the Node is not ready.
@@ -31,6 +33,8 @@ const (
 	NotReady reason.Code = "NotReady"
 	// NotStarted means: the kubelet or the node agent has not begun with a Pod yet.
 	NotStarted reason.Code = "NotStarted"
+	// Pulling means that Nodes are pulling an image.
+	Pulling reason.Code = "Pulling"
 	// LaunchPriority means that a container waits for containers of a higher priority.
 	LaunchPriority reason.Code = "LaunchPriority"
 	// HookHolds means: a lifecycle hook holds a Pod.

@@ -120,6 +120,11 @@ func (f *Facts) covers(budget fields.Object, pod *corev1.Pod) bool {
 	return f.Owner != nil && fields.String(budget, "spec.targetRef.kind") == f.Owner.GetKind() && fields.String(budget, "spec.targetRef.name") == f.Owner.GetName()
 }
 
+// Selects reports whether the selector of an object selects labels; a missing or invalid selector selects nothing.
+func Selects(o fields.Object, podLabels map[string]string) bool {
+	return selects(o, "spec.selector", podLabels)
+}
+
 // SelectsNamespace reports whether a SidecarSet selects a namespace by the namespace's labels. A SidecarSet without a
 // selector of namespaces selects all.
 func SelectsNamespace(sidecarSet fields.Object, namespaceLabels map[string]string) bool {

@@ -27,8 +27,12 @@ func (f *Facts) workloadCauses() (causes []Cause) {
 			"the object is being deleted; finalizers: "+strings.Join(o.GetFinalizers(), ", "), "the owners of the finalizers end their work and remove the finalizers"))
 	}
 	p, err := progress.Of(o, 0, f.Now)
-	if err == nil {
+	path := facts.Pausable(o.GroupVersionKind())
+	switch {
+	case err == nil:
 		causes = append(causes, f.fromProgress(p)...)
+	case path != "" && fields.Bool(o.Object, path): // a schedule has no rollout
+		causes = append(causes, f.objectCause(User, stopsPods, Paused, path, "somebody has paused the object", "kubectl kruise rollout resume"))
 	}
 	causes = append(causes, f.fromConditions()...)
 	causes = append(causes, f.creation()...)
@@ -40,6 +44,7 @@ func (f *Facts) workloadCauses() (causes []Cause) {
 
 // fromProgress turns what the counts say into causes.
 func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
+	o := f.Object.Object
 	for _, why := range p.Why {
 		switch why.Code {
 		case progress.SpecUnobserved:
@@ -53,8 +58,13 @@ func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
 		case progress.JobFailed:
 			causes = append(causes, f.objectCause(Controller, consequence, why.Code, why.Path, why.Detail, "see the Pods of the job"))
 		case progress.JobRunning:
-			if c, waits := f.agentAwaited(); waits {
-				return append(causes, c)
+			awaited := f.agents()
+			if status, _ := fields.At(o, "status"); len(awaited) == 0 && isEmpty(status) {
+				awaited = []Cause{f.objectCause(Controller, stopsAll, SpecUnobserved, "status", "no controller has seen the job",
+					"see whether the manager runs, and whether the feature gate of the kind is on: kubectl kruise doctor")}
+			}
+			if len(awaited) > 0 {
+				return append(causes, awaited...)
 			}
 			causes = append(causes, f.objectCause(Controller, consequence, JobNotEnded, why.Path, p.Text, "the end of the Pods"))
 		}
@@ -62,14 +72,15 @@ func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
 	return causes
 }
 
-// agentAwaited says whether a request for containers waits for the agent of a Node.
-func (f *Facts) agentAwaited() (c Cause, waits bool) {
-	phase := fields.String(f.Object.Object, "status.phase")
-	if f.Object.GetKind() != "ContainerRecreateRequest" || phase != "" && phase != "Pending" || len(f.Pods) == 0 {
-		return Cause{}, false
+// isEmpty reports whether an object has no content, except numbers that are zero.
+func isEmpty(value any) bool {
+	content, _ := value.(fields.Object)
+	for _, v := range content {
+		if n, isNumber := v.(int64); !isNumber || n != 0 {
+			return false
+		}
 	}
-	detail := "no node agent has begun with the request; the Pod is on Node " + f.Pods[0].Spec.NodeName
-	return f.objectCause(Node, onNode, NotStarted, "status.phase", detail, "see whether the agent of the Node runs: kubectl kruise doctor"), true
+	return true
 }
 
 // fromConditions turns the controller's own words into causes. A condition about all work stands first; a condition
@@ -83,6 +94,8 @@ func (f *Facts) fromConditions() (causes []Cause) {
 			causes = append(causes, f.objectCause(Controller, stopsAll, code, path, c.Message, "correct the spec"))
 		case isFailure(c.Type) && c.Status == "True":
 			causes = append(causes, f.refused(c.Message, path, code))
+		case c.Type == "Waiting" && c.Status == "True" && strings.Contains(c.Message, "PodUnavailableBudget "):
+			causes = append(causes, f.objectCause(Budget, held, code, path, c.Message, "more available Pods, or a smaller requirement"))
 		case c.Type == "Progressing" && c.Status == "False", c.Type == "Waiting" && c.Status == "True":
 			causes = append(causes, f.objectCause(Controller, consequence, code, path, c.Message, "the end of the other causes"))
 		}
@@ -107,6 +120,10 @@ func (f *Facts) refused(message, path string, otherwise reason.Code) Cause {
 		return f.objectCause(Webhook, stopsPods, WebhookUnreachable, path, message, "repair the webhook's server, or its configuration")
 	case strings.Contains(message, "admission webhook"), strings.Contains(message, "violates PodSecurity"), strings.Contains(message, "ValidatingAdmissionPolicy"):
 		return f.objectCause(Webhook, stopsPods, WebhookRefused, path, message, "change what the webhook or policy refuses")
+	case strings.Contains(message, "is forbidden: User "):
+		return f.objectCause(Controller, stopsPods, RightsMissing, path, message, "give the manager the right: kubectl kruise doctor")
+	case strings.Contains(message, " is forbidden: "), strings.Contains(message, " is invalid: "):
+		return f.objectCause(APIServer, stopsPods, RequestRefused, path, message, "change what the API server refuses")
 	}
 	return f.objectCause(Controller, stopsPods, otherwise, path, message, "the controller tries again; see to what the message names")
 }

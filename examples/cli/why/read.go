@@ -120,6 +120,10 @@ func (r *reader) readPods(ctx context.Context, f *cause.Facts) error {
 			f.Pods = []corev1.Pod{*pod}
 		}
 		return err
+	case schema.GroupKind{Group: facts.AppsGroup, Kind: "ImagePullJob"}:
+		images, err := r.list(ctx, schema.GroupKind{Group: facts.AppsGroup, Kind: "NodeImage"}, "")
+		f.NodeImages = images
+		return err
 	}
 	all, err := r.clients.CoreV1().Pods(u.GetNamespace()).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -140,10 +144,13 @@ func (r *reader) readPods(ctx context.Context, f *cause.Facts) error {
 // deepest is the longest chain of controllers: a schedule, its job, and a Pod, with a level to spare.
 const deepest = 4
 
-// belongs reports whether an object controls a Pod, by itself or through other controllers, or has its sidecars in the
-// Pod.
+// belongs reports whether an object controls a Pod, by itself or through other controllers, has its sidecars in the Pod,
+// or, as an EphemeralJob, selects the Pod.
 func (r *reader) belongs(ctx context.Context, pod *corev1.Pod, u *unstructured.Unstructured) (bool, error) {
-	if u.GetKind() == "SidecarSet" {
+	switch u.GetKind() {
+	case "EphemeralJob":
+		return cause.Selects(u.Object, pod.Labels), nil
+	case "SidecarSet":
 		return slices.Contains(splitList(pod.Annotations[apps.AnnotationSidecarSetInjected]), u.GetName()), nil
 	}
 	ref := metav1.GetControllerOf(pod)

@@ -21,12 +21,12 @@ import (
 
 // sight is the input of a reconcile of a job: what the caches showed before the first write.
 type sight struct {
-	job   *v1beta1.ImagePullJob
-	busy  int // ready Nodes with an unanswered claim
-	made  int // claims made since
+	job  *v1beta1.ImagePullJob
+	busy int // ready Nodes with an unanswered claim
+	made int // claims made since
 	// chosen is true once the job has been read, and wrote once the NodeImages have been read.
 	chosen, wrote bool
-	now   time.Time
+	now           time.Time
 }
 
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {

@@ -178,7 +178,9 @@ func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disrupt
 	if answer.Admitted {
 		return nil
 	}
-	return fmt.Errorf("PodUnavailableBudget %s: %w", answer.Budget, answer.Reason)
+	why := answer.Reason
+	why.Detail = "PodUnavailableBudget " + answer.Budget + ": " + why.Detail // the object of the reason is the Pod
+	return why
 }
 
 // Stamp writes the names of the Pod's budgets into the annotations of a Pod that is being created. The result is false
