@@ -74,7 +74,7 @@ func (f *Facts) pulls() (causes []Cause) {
 			"the agents of "+some(silent)+" have not begun to pull "+image, "see whether the agents run: kubectl kruise doctor"))
 	}
 	if len(pulling) > 0 {
-		causes = append(causes, f.objectCause(Runtime, inContainer, Pulling, "status.active", some(pulling)+" pull "+image, "the end of the pulls"))
+		causes = append(causes, f.objectCause(Runtime, inContainer, Pulling, "status.active", image+" is being pulled on "+some(pulling), "the end of the pulls"))
 	}
 	return causes
 }

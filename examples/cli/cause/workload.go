@@ -76,7 +76,7 @@ func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
 func isEmpty(value any) bool {
 	content, _ := value.(fields.Object)
 	for _, v := range content {
-		if n, isNumber := v.(int64); !isNumber || n != 0 {
+		if v != int64(0) && v != float64(0) {
 			return false
 		}
 	}
