@@ -214,7 +214,8 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedNode keeps the fields of a Node that decide where Pods can run, and since when the Node is ready. With
+// strippedNode keeps the fields of a Node that decide where Pods can run, and since when the Node is ready, and the
+// versions that say whether the kubelet has image volumes. With
 // thousands of Nodes the remaining fields would need most of the memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -225,6 +226,8 @@ func strippedNode(obj any) (any, error) {
 	out.Annotations, out.ManagedFields = nil, nil
 	out.Spec.Taints, out.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
 	out.Status.Allocatable = node.Status.Allocatable
+	out.Status.NodeInfo.KubeletVersion, out.Status.NodeInfo.ContainerRuntimeVersion = node.Status.NodeInfo.KubeletVersion, node.Status.NodeInfo.ContainerRuntimeVersion
+	out.Status.NodeInfo.OperatingSystem = node.Status.NodeInfo.OperatingSystem
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
