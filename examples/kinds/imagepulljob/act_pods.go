@@ -30,14 +30,18 @@ func (r *Reconciler) isThroughKubelet(job *v1beta1.ImagePullJob) bool {
 
 // puller returns the kit's half that decides about the Pods of a job.
 func (r *Reconciler) puller(job *v1beta1.ImagePullJob) (*kubeletpull.Puller, error) {
-	return kubeletpull.New(kubeletpull.Options{
-		Namespace: job.Namespace, Prefix: prefixOf(job.Name), Owner: *metav1.NewControllerRef(job, r.cache.Kind()),
+	return kubeletpull.New(r.pulls(job, *metav1.NewControllerRef(job, r.cache.Kind())))
+}
+
+func (r *Reconciler) pulls(job *v1beta1.ImagePullJob, owned metav1.OwnerReference) kubeletpull.Options {
+	return kubeletpull.Options{
+		Namespace: job.Namespace, Prefix: prefixOf(job.Name), Owner: owned,
 		Labels:      map[string]string{apps.LabelImagePullJobUID: string(job.UID)},
 		PauseImage:  r.options.PauseImage,
 		PullSecrets: map[imagepull.Owner][]string{owner(job): job.Spec.PullSecrets},
 		Bounds:      imagepull.Bounds{Registries: r.options.Registries},
 		Hold:        true, Annotation: apps.AnnotationPullReport,
-	})
+	}
 }
 
 // prefixOf returns the begin of the names of a job's Pods.
