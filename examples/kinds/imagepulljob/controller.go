@@ -171,7 +171,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *settings) error {
 	kubelets := r.isThroughKubelet(v.Owner)
 	secrets, err := r.secretsOf(ctx, v, pass, s, kubelets)
-	if err != nil {
+	switch {
+	case errors.Is(err, errGone):
+		return nil
+	case err != nil:
 		if !apierrors.IsConflict(err) {
 			r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventPullSecretUnused, err.Error())
 		}

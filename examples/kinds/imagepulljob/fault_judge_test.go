@@ -74,7 +74,7 @@ func (w *story) count(t *chaos.Task, v *glance) {
 	for i := range images.Items {
 		node := &corev1.Node{}
 		known := t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: images.Items[i].Name}, node) == nil
-		if known && isReady(node) && chosen(v.job, node.Name) && (!isThrough(v.job) || node.Name == oldNode) && isBusy(&images.Items[i], v.job) {
+		if known && isReady(node) && chosen(v.job, node.Name) && (!isThrough(v.job) || node.Name == oldNode && len(v.job.Spec.PullSecrets) == 0) && isBusy(&images.Items[i], v.job) {
 			v.busy++
 		}
 	}

@@ -31,6 +31,9 @@ type synced struct {
 	why      string
 }
 
+// errGone means that the job is gone, although the cache shows the job.
+var errGone = errors.New("the job is gone")
+
 // secretsOf brings the copies of a job's pull secrets up to date, and returns the references for NodeImages. Secrets in
 // the namespace of the copies are not copied. If kubelets pull, there are no references, and the job lets go of copies
 // made before.
@@ -43,6 +46,9 @@ func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, 
 	}
 	if err := r.setFinalizer(ctx, v, pass, true); err != nil {
 		return nil, err
+	}
+	if !slices.Contains(v.Owner.Finalizers, apps.FinalizerImagePullJob) {
+		return nil, errGone // nobody would release a copy
 	}
 	known, versions := r.synced.Of(v.Owner.UID), r.versions(v.Owner)
 	if known.versions != versions {
