@@ -32,12 +32,16 @@ import (
 // needs the claim, a job ends for a reason and stays ended, copies of Secrets hold no credentials of other registries,
 // and NodeImages live exactly as long as their Nodes. If kubelets pull, the same holds for Pods in place of claims, and
 // no Secret is copied. In the end each job able to end has ended and holds nothing.
-func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
+func TestFaults(t *testing.T) { chaos.Run(t, plan(t, false)) }
+
+// TestFaultsAtEnd: a job that ends in the very pass that makes copies of Secrets leaves no copy, even if somebody deletes
+// the job at once.
+func TestFaultsAtEnd(t *testing.T) { chaos.Run(t, plan(t, true)) }
 
 // TestFaultsReplay proves a schedule to depend on its seed alone.
-func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
+func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t, false), 3) }
 
-func plan(t testing.TB) chaos.Plan {
+func plan(t testing.TB, atEnd bool) chaos.Plan {
 	scheme := apiruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -46,7 +50,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Seeds: 300, Steps: 300, Quiet: 3 * time.Minute,
 		Kinds: []client.Object{&v1beta1.ImagePullJob{}, faultapi.ClusterWide(&v1beta1.NodeImage{}), &corev1.Node{}, &corev1.Secret{}},
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world}
+			w := &story{World: world, atEnd: atEnd}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.answer, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
@@ -61,6 +65,8 @@ type story struct {
 
 	// policy selects the refusals of the API server: none, writes to NodeImages, copies of Secrets, or Pods.
 	policy int
+	// atEnd says that all jobs select missing Nodes, and so end at once.
+	atEnd bool
 }
 
 const team = "team-a"
@@ -167,6 +173,11 @@ func (w *story) submit(name string) {
 	if w.Chance(40) {
 		job.Annotations = map[string]string{apps.AnnotationPullThrough: apps.PullThroughKubelet}
 	}
+	if w.atEnd {
+		job.Annotations, job.Spec.PullSecrets, job.Spec.Image = nil, []string{"pull"}, "example.test/app:v1"
+		job.Spec.CompletionPolicy.Type = v1beta1.Always
+		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"missing"}}
+	}
 	policy, err := json.Marshal(job.Spec.CompletionPolicy)
 	w.must(err)
 	w.Logf("user: job %s of %s, %s at once, %s, secrets %v, through %s", name, job.Spec.Image, job.Spec.Parallelism, policy, job.Spec.PullSecrets, job.Annotations[apps.AnnotationPullThrough])
@@ -199,6 +210,9 @@ func (w *story) users() {
 	switch n := w.Rand().IntN(40); {
 	case job == nil:
 		w.submit(name)
+	case w.atEnd && job.Status.CompletionTime != nil && job.DeletionTimestamp == nil:
+		w.Logf("user: job %s has ended, and is deleted", name)
+		w.must(w.User.Delete(context.Background(), job))
 	case n < 3:
 		w.policy = w.Rand().IntN(4)
 		w.Logf("admission: policy %d", w.policy)
