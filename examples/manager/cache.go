@@ -106,8 +106,8 @@ func (k *keeper) transform(obj any) (any, error) {
 }
 
 // countWatchErrors returns a handler that counts failed lists and watches of the caches. While a list or watch fails,
-// the controllers learn of no changes, and no other metric shows the failure.
-func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
+// the controllers learn of no changes, and no other metric shows the failure. seen is told of each failure.
+func countWatchErrors(registry prometheus.Registerer, seen *lists) (toolscache.WatchErrorHandlerWithContext, error) {
 	failures := newCacheMetric()
 	if err := registry.Register(failures); err != nil {
 		return nil, fmt.Errorf("metric of the caches: %w", err)
@@ -116,6 +116,7 @@ func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHand
 		toolscache.DefaultWatchErrorHandler(ctx, r, err) // the default handler logs the error
 		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			failures.WithLabelValues(r.TypeDescription()).Inc()
+			seen.note(r.TypeDescription(), err)
 		}
 	}, nil
 }
