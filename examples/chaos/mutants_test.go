@@ -615,13 +615,35 @@ func imagePullJobMutants() []mutant {
 		},
 		{
 			"a selected Node that the cache does not show loses its claim", "examples/kinds/imagepulljob/decide.go",
-			"selected := sets.New(o.Selected...)", "selected := sets.New[string]()\n\tfor i := range o.Targets {\n\t\tselected.Insert(o.Targets[i].Image.Name)\n\t}",
+			"selected := sets.New(o.Selected...)", "selected := sets.New[string]()\n\tfor i := range o.Targets {\n\t\tselected.Insert(o.Targets[i].Name)\n\t}",
 			schedules{tests: "./kinds/imagepulljob", first: 1793},
 		},
 		{
 			"copies of Secrets are made for a job that is gone", "ownercache/status.go",
 			"case apierrors.IsNotFound(err) && wanted:", "case apierrors.IsNotFound(err) && wanted && name == \"\":",
 			schedules{tests: "./kinds/imagepulljob", first: 2448},
+		},
+		{
+			"a job that ends lets go of copies that the cache does not show yet", "examples/kinds/imagepulljob/controller.go",
+			"	// If the job ends here, the next pass releases the copies of Secrets: the cache shows the copies of this pass by then.\n\treturn errors.Join(err, r.write(ctx, v, d.Status))",
+			"	if err := errors.Join(err, r.write(ctx, v, d.Status)); err != nil || d.Step.State == completion.Running {\n\t\treturn err\n\t}\n\treturn r.letGo(ctx, v, pass)",
+			schedules{tests: "./kinds/imagepulljob", only: "TestFaultsAtEnd"},
+		},
+		{
+			"a failed pull through a kubelet is not on record", "examples/kinds/imagepulljob/decide_pods.go",
+			"d.Change, d.Create, d.Delete = append(d.Change, step.Change...), ", "d.Create, d.Delete = ", of,
+		},
+		{
+			"copies of Secrets stay when kubelets pull", "examples/kinds/imagepulljob/secrets.go",
+			"return nil, r.letGo(ctx, v, pass)", "return nil, nil", of,
+		},
+		{
+			"Pods without an image stay after the end of a job", "examples/kinds/imagepulljob/decide_pods.go",
+			"if !found || report.Phase != imagepull.Succeeded {", "if !found {", of,
+		},
+		{
+			"each Pod that waits for the next attempt is deleted", "node/imagepull/kubeletpull/record.go",
+			"s.kept[newest.Name] = true\n", "", of,
 		},
 		{
 			"a failed read of a Secret counts as a look at the Secret", "examples/kinds/imagepulljob/secrets.go",

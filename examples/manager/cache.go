@@ -106,8 +106,8 @@ func (k *keeper) transform(obj any) (any, error) {
 }
 
 // countWatchErrors returns a handler that counts failed lists and watches of the caches. While a list or watch fails,
-// the controllers learn of no changes, and no other metric shows the failure.
-func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
+// the controllers learn of no changes, and no other metric shows the failure. seen is told of each failure.
+func countWatchErrors(registry prometheus.Registerer, seen *lists) (toolscache.WatchErrorHandlerWithContext, error) {
 	failures := newCacheMetric()
 	if err := registry.Register(failures); err != nil {
 		return nil, fmt.Errorf("metric of the caches: %w", err)
@@ -116,6 +116,7 @@ func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHand
 		toolscache.DefaultWatchErrorHandler(ctx, r, err) // the default handler logs the error
 		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			failures.WithLabelValues(r.TypeDescription()).Inc()
+			seen.note(r.TypeDescription(), err)
 		}
 	}, nil
 }
@@ -214,7 +215,8 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedNode keeps the fields of a Node that decide where Pods can run, and since when the Node is ready. With
+// strippedNode keeps the fields of a Node that decide where Pods can run, and since when the Node is ready, and the
+// versions that say whether the kubelet has image volumes. With
 // thousands of Nodes the remaining fields would need most of the memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -225,6 +227,8 @@ func strippedNode(obj any) (any, error) {
 	out.Annotations, out.ManagedFields = nil, nil
 	out.Spec.Taints, out.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
 	out.Status.Allocatable = node.Status.Allocatable
+	out.Status.NodeInfo.KubeletVersion, out.Status.NodeInfo.ContainerRuntimeVersion = node.Status.NodeInfo.KubeletVersion, node.Status.NodeInfo.ContainerRuntimeVersion
+	out.Status.NodeInfo.OperatingSystem = node.Status.NodeInfo.OperatingSystem
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -88,7 +89,7 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 
 // CountWatchErrors returns the handler for failed lists and watches.
 func CountWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
-	return countWatchErrors(registry)
+	return countWatchErrors(registry, newLists(logr.Discard(), clock.RealClock{}))
 }
 
 // NewRefusals makes the reporter of refused deletions.
@@ -99,3 +100,15 @@ func NewRefusals(registry prometheus.Registerer, directory string, log logr.Logg
 	}
 	return r, r.openIn(directory)
 }
+
+// Lists is lists, for tests.
+type Lists struct{ *lists }
+
+// NewLists returns a Lists.
+func NewLists(log logr.Logger, c clock.PassiveClock) Lists { return Lists{newLists(log, c)} }
+
+// Note is note.
+func (l Lists) Note(kind string, err error) { l.note(kind, err) }
+
+// Ready is ready.
+func (l Lists) Ready() error { return l.ready() }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -60,7 +61,8 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	ctrlOptions, err := managerOptions(ctx, config, options, served)
+	seen := newLists(log, clock.RealClock{})
+	ctrlOptions, err := managerOptions(ctx, config, options, served, seen)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: hooks.ready, served: served, permit: permitOf(guards)}
 	if err := errors.Join(
-		addChecks(mgr, hooks, served),
+		addChecks(mgr, hooks, served, seen),
 		mgr.Add(launch),
 		reportLeadership(mgr, options.Registry),
 	); err != nil {
@@ -138,12 +140,13 @@ func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<-
 
 // addChecks adds the checks behind /healthz and /readyz. Of the checks behind /readyz, only webhook-ready makes a
 // replica unready. The remaining checks inform operators.
-func addChecks(mgr ctrl.Manager, hooks *webhooks, served *served) error {
+func addChecks(mgr ctrl.Manager, hooks *webhooks, served *served, seen *lists) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return hooks.ready(r.Context()) }),
 		mgr.AddReadyzCheck("webhook-bundles", func(*http.Request) error { return hooks.faults() }),
 		mgr.AddReadyzCheck("watches", func(*http.Request) error { return served.ready() }),
+		mgr.AddReadyzCheck("caches", func(*http.Request) error { return seen.ready() }),
 	)
 }
 
@@ -175,12 +178,12 @@ func prepare(ctx context.Context, c client.Client, options Options) error {
 }
 
 // managerOptions returns the options of the controller-runtime manager.
-func managerOptions(ctx context.Context, config *rest.Config, options Options, served *served) (ctrl.Options, error) {
+func managerOptions(ctx context.Context, config *rest.Config, options Options, served *served, seen *lists) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering API types: %w", err)
 	}
-	watchErrors, err := countWatchErrors(options.Registry)
+	watchErrors, err := countWatchErrors(options.Registry, seen)
 	if err != nil {
 		return ctrl.Options{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/daemon"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -35,13 +38,18 @@ func startAgent(t *testing.T) *fixture {
 	return f
 }
 
-// startServed is startAgent without the agent.
-func startServed(t *testing.T) *fixture {
+// startServed is startAgent without the agent. The manager gets flags.
+func startServed(t *testing.T, flags ...string) *fixture {
 	t.Helper()
 	f := start(t)
 	gates := apps.DefaultGates()
 	gates[apps.GateSidecarTerminator], gates[apps.GateImagePullJob] = true, true
-	controllertest.Serve(t, f.cp, f, manager.Options{Gates: gates})
+	rows, set := kinds.All(), pflag.NewFlagSet("test", pflag.ContinueOnError)
+	kind.AddFlags(rows, set)
+	if err := set.Parse(flags); err != nil {
+		t.Fatal(err)
+	}
+	controllertest.Serve(t, f.cp, f, manager.Options{Kinds: rows, Gates: gates})
 	return f
 }
 

@@ -53,6 +53,8 @@ type fixture struct {
 	cp        *controlplane.ControlPlane
 	node      *realnode.Node
 	namespace string
+	// through is the annotation of jobs for images; empty for none.
+	through string
 }
 
 // scenario is a test of a workload.

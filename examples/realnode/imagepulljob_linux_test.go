@@ -9,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/imagepull/kubeletpull"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/testing/fakeregistry"
 )
@@ -27,6 +29,9 @@ func (f *fixture) pullJob(name string, image imagepull.Reference, secrets ...str
 	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{f.node.Name()}}
 	job.Spec.PullPolicy = &v1beta1.PullPolicy{TimeoutSeconds: ptr.To(int32(30)), BackoffLimit: ptr.To(int32(0))}
 	job.Spec.CompletionPolicy.Type = v1beta1.Always
+	if f.through != "" {
+		job.Annotations = map[string]string{apps.AnnotationPullThrough: f.through}
+	}
 	if err := f.Create(f.t.Context(), job); err != nil {
 		f.t.Fatal(err)
 	}
@@ -77,6 +82,59 @@ func TestImagePullJob(t *testing.T) {
 		var copies corev1.SecretList
 		if err := f.List(ctx, &copies, client.InNamespace(apps.NamespacePullSecrets)); err != nil || len(copies.Items) > 0 {
 			return fmt.Errorf("%d copies, %w", len(copies.Items), err)
+		}
+		return nil
+	})
+}
+
+// TestImagePullJobThroughKubelet: without an agent, the kubelet pulls a private image with the Secret of the job's
+// namespace, and no copy of the Secret is made. A Pod holds the image when the job has ended, and goes with the job. A
+// job without the Secret fails and says why.
+func TestImagePullJobThroughKubelet(t *testing.T) {
+	f := startServed(t, "--image-pull-pause-image="+node.start(t).Registry().Host()+"/pause:1")
+	f.pullSecret("registry")
+	image, other := f.privateImage("kubelet", fakeregistry.Access{Bearer: true}), f.privateImage("closed-job", fakeregistry.Access{})
+	f.through = apps.PullThroughKubelet
+	done := f.pullJob("through", image, "registry")
+	if done.Status.Succeeded != 1 || done.Status.Failed != 0 || len(done.Finalizers) > 0 {
+		t.Errorf("status %+v, finalizers %v", done.Status, done.Finalizers)
+	}
+	if got := f.pulls(image); !slices.Contains(got, `blob by "token of ci": 200`) {
+		t.Errorf("pulls %q", got)
+	}
+	refused := f.pullJob("refused", other)
+	if refused.Status.Failed != 1 || len(refused.Status.Failures) != 1 || !strings.Contains(strings.ToLower(refused.Status.Failures[0].Message), "authori") {
+		t.Errorf("status %+v", refused.Status)
+	}
+	var copies corev1.SecretList
+	if err := f.List(t.Context(), &copies, client.InNamespace(apps.NamespacePullSecrets)); err != nil || len(copies.Items) > 0 {
+		t.Errorf("%d copies, %v", len(copies.Items), err)
+	}
+	f.untilHeldBy(image, done.UID)
+	if err := f.Delete(t.Context(), done); err != nil {
+		t.Fatal(err)
+	}
+	f.untilHeldBy(image)
+}
+
+// untilHeldBy waits until the Pods that hold images are those of the given jobs, one each, and run.
+func (f *fixture) untilHeldBy(image imagepull.Reference, jobs ...types.UID) {
+	f.t.Helper()
+	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := f.List(ctx, &pods, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		var held []types.UID
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if _, of, ok := kubeletpull.Holding(pod); !ok || of != image || pod.Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("Pod %s is %s", pod.Name, pod.Status.Phase)
+			}
+			held = append(held, types.UID(pod.Labels[apps.LabelImagePullJobUID]))
+		}
+		if !slices.Equal(held, jobs) {
+			return fmt.Errorf("images are held by %q", held)
 		}
 		return nil
 	})

@@ -37,6 +37,8 @@ const (
 	AgentSilentOnNode reason.Code = "AgentSilentOnNode"
 	// NodesNotReady means that some Nodes of a job cannot pull now.
 	NodesNotReady reason.Code = "NodesNotReady"
+	// NodesNotFound means that a job names Nodes that do not exist.
+	NodesNotFound reason.Code = "NodesNotFound"
 	// ReportRefused means that a Node's report makes no sense, and is ignored.
 	ReportRefused reason.Code = "ReportRefused"
 )

@@ -32,7 +32,8 @@ import (
 // never restarted.
 //
 // A kubelet restarts a container when the spec names a new image, even if the new name means the same image. If the new
-// image is broken, the running container is stopped and no new instance starts. A container also does not start while
+// image is broken, the running container is stopped and no new instance starts. A broken image in a volume also keeps
+// the containers with the volume from starting. A container also does not start while
 // one of its variables refers to a missing key of a ConfigMap, if the server has ConfigMaps.
 type Nodes struct {
 	// Images are the images that containers can run. A test may change the Images during a schedule.
@@ -344,6 +345,13 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 
 // cannotStart returns why a container cannot start, or nil.
 func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
+	for _, mount := range spec.VolumeMounts {
+		for i := range pod.Spec.Volumes {
+			if v := &pod.Spec.Volumes[i]; v.Name == mount.Name && v.Image != nil && n.Images.broken[imagename.Full(v.Image.Reference)] {
+				return &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "failed to pull image volume \"" + v.Image.Reference + "\""}
+			}
+		}
+	}
 	if n.Images.broken[imagename.Full(spec.Image)] {
 		return &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
 	}

@@ -20,6 +20,22 @@ const (
 	// AnnotationPullOrder on an ImagePullJob lists names of Nodes that begin first, in order: "n3,n1". The value is
 	// written by users, and by controllers that know on which Nodes Pods are updated next.
 	AnnotationPullOrder = "workloadkit.io/pull-order"
+	// AnnotationPullThrough on an ImagePullJob or an ImageListPullJob says who pulls: PullThroughAgent or
+	// PullThroughKubelet. The value is written by users; the manager has a flag for jobs without the annotation.
+	AnnotationPullThrough = "workloadkit.io/pull-through"
+	// PullThroughAgent lets the agents of the Nodes pull, with copies of pull secrets.
+	PullThroughAgent = "agent"
+	// PullThroughKubelet lets kubelets pull, for a Pod on each Node, with pull secrets of the job's own namespace.
+	PullThroughKubelet = "kubelet"
+	// AnnotationPullReport on a Pod of an ImagePullJob says how far the pull is. The value is written by the controller.
+	AnnotationPullReport = "workloadkit.io/pull-report"
+	// LabelImagePullJobUID is the UID of a Pod's ImagePullJob. The value is written by the controller at creation.
+	LabelImagePullJobUID = "workloadkit.io/imagepulljob-uid"
+	// ConditionPulledByAgents on an ImagePullJob is True if agents pull on some Nodes although the job asks for
+	// kubelets. The message says why.
+	ConditionPulledByAgents = "PulledByAgents"
+	// ConditionNodesMissing on an ImagePullJob is True if the job names Nodes that do not exist.
+	ConditionNodesMissing = "NodesMissing"
 	// ConditionImagesPresent on a NodeImage is True if all wanted images are present on the Node.
 	ConditionImagesPresent = "ImagesPresent"
 	// EventPullImageFailed is a Warning: a Node could not pull an image.

@@ -147,13 +147,17 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d *dec
 
 // newJob returns the job of an image.
 func newJob(list *v1beta1.ImageListPullJob, hash, image string) *v1beta1.ImagePullJob {
-	return &v1beta1.ImagePullJob{
+	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: list.Namespace, Name: jobName(list, hash, image), Labels: map[string]string{apps.LabelRevision: hash},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(list, v1beta1.GroupVersion.WithKind("ImageListPullJob"))},
 		},
 		Spec: specOf(&list.Spec, image),
 	}
+	if way, ok := list.Annotations[apps.AnnotationPullThrough]; ok {
+		job.Annotations = map[string]string{apps.AnnotationPullThrough: way}
+	}
+	return job
 }
 
 // jobName returns the name of the job of an image: always the same name, so that a repeated creation makes no second

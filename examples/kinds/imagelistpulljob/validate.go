@@ -12,7 +12,7 @@ import (
 // validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.ImageListPullJob) field.ErrorList {
 	problems, warnings := resolve(&obj.Spec)
-	return append(problems.Refusals(), warnings.Refusals()...)
+	return append(append(problems.Refusals(), warnings.Refusals()...), validation.PullThrough(obj)...)
 }
 
 func validateCreate(obj *v1beta1.ImageListPullJob) field.ErrorList {

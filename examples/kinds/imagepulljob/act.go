@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -17,14 +18,22 @@ import (
 )
 
 // selected returns the names of the Nodes that a job selects, in the order in which the Nodes begin. Nodes that are gone
-// can be among them.
-func (r *Reconciler) selected(job *v1beta1.ImagePullJob, s *settings) (names []string) {
+// can be among them. Labels are those of NodeImages or, if kubelets pull, of Nodes.
+func (r *Reconciler) selected(job *v1beta1.ImagePullJob, s *settings, kubelets bool) (names []string) {
 	first := ordered(job)
 	switch {
 	case s.pods != nil:
 		return inOrder(nodesOfPods(r.pods.In(job.Namespace), s.pods), first)
 	case s.names != nil:
 		return s.names // the author's order
+	}
+	if kubelets {
+		for _, node := range r.nodes.All() {
+			if s.nodes.Matches(labels.Set(node.Labels)) && !isVirtual(node) {
+				names = append(names, node.Name)
+			}
+		}
+		return inOrder(names, first)
 	}
 	for _, image := range r.images.All() {
 		if s.nodes.Matches(labelsOf(image)) {
@@ -45,18 +54,48 @@ func (r *Reconciler) selects(job *v1beta1.ImagePullJob, s *settings, image *v1be
 	return s.nodes.Matches(labelsOf(image))
 }
 
-// targets returns the selected Nodes that exist and have a NodeImage, in the given order.
-func (r *Reconciler) targets(selected []string) (out []target) {
+// isVirtual reports whether a Node has neither a kubelet nor an agent to pull images.
+func isVirtual(node *corev1.Node) bool {
+	return node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet
+}
+
+// targets returns the selected Nodes on which agents or, if puller is not nil, kubelets pull, in the given order.
+func (r *Reconciler) targets(s *settings, selected []string, kubelets bool) (out []target) {
 	for _, name := range selected {
-		image, ok := r.images.Get("", name)
-		if !ok || image.DeletionTimestamp != nil {
-			continue
+		t, ok := r.agentOf(s, name)
+		if kubelets {
+			t, ok = r.kubeletOf(s, name, t)
 		}
-		if why, exists := r.notReady(image); exists {
-			out = append(out, target{image, why})
+		if ok {
+			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// agentOf returns a Node whose agent pulls. A Node selected by name or by a Pod, and not by the labels of a NodeImage,
+// waits for the NodeImage.
+func (r *Reconciler) agentOf(s *settings, name string) (t target, ok bool) {
+	image, found := r.images.Get("", name)
+	if found && image.DeletionTimestamp == nil {
+		why, exists := r.notReady(image)
+		return target{Name: name, Image: image, NotReady: why}, exists
+	}
+	node, exists := r.nodes.Get("", name)
+	isAwaited := exists && node.DeletionTimestamp == nil && !isVirtual(node) && (s.names != nil || s.pods != nil)
+	return target{Name: name, NotReady: "the Node has no NodeImage yet"}, isAwaited
+}
+
+// missing returns the names in the spec that are names of no Node.
+func (r *Reconciler) missing(s *settings) (names []string) {
+	for _, name := range s.names {
+		_, isNode := r.nodes.Get("", name)
+		_, hasImage := r.images.Get("", name)
+		if !isNode && !hasImage {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // notReady says why a Node cannot pull now. exists is false for a Node that is gone: its NodeImage is about to go.
@@ -69,16 +108,13 @@ func (r *Reconciler) notReady(image *v1beta1.NodeImage) (why string, exists bool
 		_, isFake := image.Labels[apps.LabelFakeNodeImage]
 		return "", isFake
 	}
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			if c.Status == corev1.ConditionTrue {
-				return "", true
-			}
-			break
-		}
+	if isReady(node) {
+		return "", true
 	}
-	return "the Node is not ready", true
+	return nodeNotReady, true
 }
+
+const nodeNotReady = "the Node is not ready"
 
 // act releases claims that are not needed any more, and makes the claims that are due.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision, secrets []v1beta1.ReferenceObject) error {
@@ -86,7 +122,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 		fanout.Each(ctx, pass, fanout.Task{Name: "release claims"}, d.Release, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
 			return r.edit(ctx, v, image, "released", func(next *v1beta1.NodeImage) (bool, error) {
 				// Each try asks again: after a conflict, the Node may have other labels.
-				if !r.selects(v.Owner, s, next) {
+				if !r.selects(v.Owner, s, next) || r.isThroughKubelet(v.Owner) && !r.isFallback(s, next.Name) {
 					return release(v.Owner, next, v.Now), nil
 				}
 				return release(v.Owner, next, v.Now, s.image), nil

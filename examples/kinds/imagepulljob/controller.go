@@ -1,8 +1,13 @@
 package imagepulljob
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -34,6 +40,27 @@ type Options struct {
 	KeepSeconds int
 	// Registries are the registries from which jobs may pull, as in imagepull.Registries; empty allows none.
 	Registries []string
+	// PullThrough is apps.PullThroughAgent or apps.PullThroughKubelet, for jobs without apps.AnnotationPullThrough; empty
+	// means agents.
+	PullThrough string
+	// PauseImage is the image of the container of Pods that pull; empty means DefaultPauseImage.
+	PauseImage string
+}
+
+// DefaultPauseImage is the pause image of Kubernetes 1.36.
+const DefaultPauseImage = "registry.k8s.io/pause:3.10.1"
+
+// complete fills in defaults and checks values.
+func (o Options) complete() (Options, error) {
+	o.Options = o.Options.Complete()
+	o.PauseImage = cmp.Or(o.PauseImage, DefaultPauseImage)
+	if _, err := imagepull.Parse(o.PauseImage); err != nil {
+		return o, fmt.Errorf("pause image: %w", err)
+	}
+	if !slices.Contains([]string{"", apps.PullThroughAgent, apps.PullThroughKubelet}, o.PullThrough) {
+		return o, fmt.Errorf("images are pulled through %q: %s or %s is needed", o.PullThrough, apps.PullThroughAgent, apps.PullThroughKubelet)
+	}
+	return o, nil
 }
 
 // Reconciler reconciles ImagePullJobs.
@@ -49,6 +76,8 @@ type Reconciler struct {
 	events   record.EventRecorder
 	told     *kruise.Told
 	options  Options
+	// unserved is when the API server last dropped an image volume; nil for never.
+	unserved atomic.Pointer[time.Time]
 }
 
 // view is an ImagePullJob as the cache shows it.
@@ -65,7 +94,10 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
-	options.Options = options.Complete()
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
 	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName), options: options}
 	sources, err := r.index(ctx, mgr)
 	if err != nil {
@@ -137,23 +169,50 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // run takes the next step of a running job.
 func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *settings) error {
-	secrets, err := r.secretsOf(ctx, v, pass, s)
+	kubelets := r.isThroughKubelet(v.Owner)
+	secrets, err := r.secretsOf(ctx, v, pass, s, kubelets)
 	if err != nil {
 		if !apierrors.IsConflict(err) {
 			r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventPullSecretUnused, err.Error())
 		}
 		return err
 	}
-	selected := r.selected(v.Owner, s)
-	d := decide(&observation{
-		Job: v.Owner, Settings: s, Selected: selected, Targets: r.targets(selected), Claimed: r.images.By(claimIndex, string(v.Owner.UID)), Secrets: secrets, Now: v.Now,
+	selected := r.selected(v.Owner, s, kubelets)
+	d, err := r.decide(&observation{
+		Job: v.Owner, Settings: s, Selected: selected, Targets: r.targets(s, selected, kubelets), Missing: r.missing(s),
+		Claimed: r.images.By(claimIndex, string(v.Owner.UID)), Secrets: secrets, Now: v.Now,
 	})
-	pass.Wake(d.Step.After)
+	if err != nil {
+		return err
+	}
+	pass.Wake(d.After)
 	if d.Step.State == completion.Running {
-		err = r.act(ctx, v, pass, s, d, secrets)
+		err = errors.Join(r.act(ctx, v, pass, s, d, secrets), r.runPods(ctx, v, pass, d))
 	}
 	// If the job ends here, the next pass releases the copies of Secrets: the cache shows the copies of this pass by then.
 	return errors.Join(err, r.write(ctx, v, d.Status))
+}
+
+// decide adds the Pods of the job to an observation, and decides.
+func (r *Reconciler) decide(o *observation) (d *decision, err error) {
+	if o.Puller, err = r.puller(o.Job); err != nil {
+		return nil, reason.Final(fmt.Errorf("pulls through kubelets: %w", err))
+	}
+	o.Pods = r.podsOf(o.Job)
+	return decide(o), nil
+}
+
+// runPods writes the Pods of a running job. A refusal is in the status, and Nodes without a Pod do not count as active.
+func (r *Reconciler) runPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) error {
+	made, createErr, err := r.actOnPods(ctx, v, pass, d)
+	if createErr != nil || made > 0 || len(d.Create) == 0 {
+		set(&d.Status.Conditions, apps.ConditionFailedCreatePod, v.Owner.Generation, createErr, metav1.NewTime(v.Now))
+	}
+	if createErr != nil {
+		d.Status.Active -= min(d.Status.Active, int32(len(d.Create)-made))
+	}
+	r.told.Created(v.Owner, made, "", createErr)
+	return errors.Join(createErr, err)
 }
 
 // end cleans up after a job that has ended, and deletes the job when its TTL has passed.
@@ -161,10 +220,17 @@ func (r *Reconciler) end(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	if err := r.letGo(ctx, v, pass); err != nil {
 		return err
 	}
-	d := decide(&observation{Job: v.Owner, Settings: s, Now: v.Now})
-	pass.Wake(d.Step.After)
-	if !d.Step.Remove || s.Problems != nil {
+	if s.Problems != nil {
 		return nil //nolint:nilerr // a job that cannot be read is never deleted
+	}
+	d, err := r.decide(&observation{Job: v.Owner, Settings: s, Now: v.Now})
+	if err != nil {
+		return err
+	}
+	pass.Wake(d.After)
+	if !d.Step.Remove {
+		_, _, err := r.actOnPods(ctx, v, pass, d)
+		return err
 	}
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

@@ -12,29 +12,43 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage/onnode"
 	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/imagepull/kubeletpull"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // observation contains all inputs of a reconciliation.
 type observation struct {
 	Job      *v1beta1.ImagePullJob
 	Settings *settings
-	// Selected are the names of the Nodes that the job selects. Targets are the Nodes among them that exist and have a
-	// NodeImage. Both have the order in which the Nodes begin.
+	// Selected are the names of the Nodes that the job selects. Targets are the Nodes among them that can be told to
+	// pull, now or later. Both have the order in which the Nodes begin.
 	Selected []string
 	Targets  []target
+	// Missing are the names in the spec that are names of no Node.
+	Missing []string
 	// Claimed are the NodeImages with claims of the job.
 	Claimed []*v1beta1.NodeImage
 	// Secrets are the job's pull secrets, as NodeImages name the Secrets.
 	Secrets []v1beta1.ReferenceObject
-	Now     time.Time
+	// Puller decides about the Pods of the job, and Pods are these Pods by the names of their Nodes.
+	Puller *kubeletpull.Puller
+	Pods   map[string][]*corev1.Pod
+	Now    time.Time
 }
 
-// target is a selected Node.
+// target is a selected Node. Exactly one of the agent and the kubelet pulls on the Node.
 type target struct {
+	Name string
+	// Image is the NodeImage of the Node, through which the agent pulls; nil if there is none yet.
 	Image *v1beta1.NodeImage
+	// Node is the Node if the kubelet pulls; otherwise nil.
+	Node *corev1.Node
 	// NotReady says why the Node cannot pull now; empty if the Node can.
 	NotReady string
+	// Unable says why the kubelet cannot pull as asked: the agent pulls if Image is set, and otherwise the Node
+	// fails. The code is empty if the kubelet can.
+	Unable reason.Reason
 }
 
 // decision says what a reconciliation must do.
@@ -45,38 +59,66 @@ type decision struct {
 	// Release are the NodeImages with claims of the job for an earlier image, or for a Node that is not selected any
 	// more.
 	Release []*v1beta1.NodeImage
+	// Change, Create and Delete are Pods to patch, to create and to delete.
+	Change, Create, Delete []*corev1.Pod
+	// After is the time after which decide must be called again even if no event occurs; 0 for never.
+	After time.Duration
 	// Status is the status to write.
 	Status v1beta1.ImagePullJobStatus
 }
 
 // decide plans a whole reconciliation for a job with valid settings, from its argument alone.
 func decide(o *observation) *decision {
+	d := &decision{}
 	nodes := make([]imagepull.Node, len(o.Targets))
-	byName := make(map[string]*v1beta1.NodeImage, len(o.Targets))
+	byName := make(map[string]*target, len(o.Targets))
 	for i := range o.Targets {
-		nodes[i] = o.look(&o.Targets[i])
-		byName[nodes[i].Name] = o.Targets[i].Image
+		nodes[i] = o.look(&o.Targets[i], d)
+		byName[nodes[i].Name] = &o.Targets[i]
 	}
 	progress := imagepull.Progress{Started: timeOf(o.Job.Status.StartTime), Ended: timeOf(o.Job.Status.CompletionTime)}
 	if progress.Started.IsZero() {
 		progress.Started = o.Now
 	}
-	d := &decision{Step: imagepull.Plan(nodes, o.Settings.rules, progress, o.Now)}
+	d.Step = imagepull.Plan(nodes, o.Settings.rules, progress, o.Now)
+	d.wake(d.Step.After)
 	for _, names := range [][]string{d.Step.Start, d.Step.AddSecrets} {
 		for _, name := range names {
-			d.Claim = append(d.Claim, byName[name])
+			if t := byName[name]; t.Node != nil {
+				o.begin(t, d)
+			} else {
+				d.Claim = append(d.Claim, t.Image)
+			}
 		}
 	}
 	if progress.Ended.IsZero() {
-		d.Release = o.stale()
+		d.Release = o.stale(byName)
 	}
+	o.tidyPods(byName, d)
 	d.Status = o.status(&d.Step, nodes)
 	return d
 }
 
+// wake makes the caller decide again after a while.
+func (d *decision) wake(after time.Duration) {
+	if after > 0 && (d.After == 0 || after < d.After) {
+		d.After = after
+	}
+}
+
 // look says how far the job is on a Node.
-func (o *observation) look(t *target) imagepull.Node {
-	node := imagepull.Node{Name: t.Image.Name, NotReady: t.NotReady}
+func (o *observation) look(t *target, d *decision) imagepull.Node {
+	node := imagepull.Node{Name: t.Name, NotReady: t.NotReady}
+	switch {
+	case t.Node != nil:
+		return o.lookAtPods(t, d)
+	case t.Image == nil && t.Unable.Code != "":
+		node.Standing = imagepull.Standing{State: imagepull.Broken, Why: t.Unable}
+		return node
+	case t.Image == nil:
+		node.Standing = imagepull.Standing{State: imagepull.Unclaimed}
+		return node
+	}
 	wants, reports := onnode.Look(t.Image, o.Settings.image, o.Now)
 	node.Standing = imagepull.Judge(wants, reports, o.Settings.image, owner(o.Job), o.Now)
 	node.LacksSecret = len(o.Secrets) > 0 && node.Standing.State == imagepull.Active && onnode.Lacks(&t.Image.Spec, o.Settings.image, o.Secrets)
@@ -87,8 +129,9 @@ func owner(job *v1beta1.ImagePullJob) imagepull.Owner { return imagepull.Owner(j
 
 // stale returns the NodeImages in which the job must release claims: after a change of the image or of the selected
 // Nodes, no claim of the job may stay behind. A selected Node that seems to be gone keeps its claims: the NodeImage goes
-// with the Node, and a Node that was created again can be missing in an outdated cache.
-func (o *observation) stale() (out []*v1beta1.NodeImage) {
+// with the Node, and a Node that was created again can be missing in an outdated cache. A Node whose kubelet pulls needs
+// no claim.
+func (o *observation) stale(targets map[string]*target) (out []*v1beta1.NodeImage) {
 	selected := sets.New(o.Selected...)
 	for _, image := range o.Claimed {
 		if len(image.Spec.Undecodable) > 0 {
@@ -96,7 +139,8 @@ func (o *observation) stale() (out []*v1beta1.NodeImage) {
 		}
 		for _, want := range onnode.Wants(&image.Spec) {
 			isOwn := slices.ContainsFunc(want.Claims, func(c imagepull.Claim) bool { return c.Owner == owner(o.Job) })
-			if isOwn && (!selected.Has(image.Name) || want.Image != o.Settings.image) {
+			t := targets[image.Name]
+			if isOwn && (!selected.Has(image.Name) || want.Image != o.Settings.image || t != nil && t.Node != nil) {
 				out = append(out, image)
 				break
 			}
@@ -134,7 +178,7 @@ func release(job *v1beta1.ImagePullJob, image *v1beta1.NodeImage, now time.Time,
 // that are first in the given list; the others follow in the order of their names.
 func nodesOfPods(pods []*corev1.Pod, selector labels.Selector) (names []string) {
 	for _, pod := range pods {
-		if pod.Spec.NodeName != "" && podstate.IsActive(pod) && selector.Matches(labels.Set(pod.Labels)) {
+		if pod.Spec.NodeName != "" && !isOfJob(pod) && podstate.IsActive(pod) && selector.Matches(labels.Set(pod.Labels)) {
 			names = append(names, pod.Spec.NodeName)
 		}
 	}

@@ -138,7 +138,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			o := &observation{Job: tc.job, Settings: settingsFor(t, tc.job), Now: noon}
 			for i, state := range tc.states {
-				at := target{Image: onNode(t, tc.job, "n"+string(rune('1'+i)), state)}
+				at := target{Name: "n" + string(rune('1'+i)), Image: onNode(t, tc.job, "n"+string(rune('1'+i)), state)}
 				if at.Image.Name == tc.idle {
 					at.NotReady = "the Node is not ready"
 				}
@@ -156,7 +156,7 @@ func TestChanges(t *testing.T) {
 	job := newJob()
 	old, kept := onNode(t, job, "n1", "Succeeded"), onNode(t, job, "n2", "Pulling")
 	later := newJob(func(job *v1beta1.ImagePullJob) { job.Spec.Image = "nginx:2" })
-	o := &observation{Job: later, Settings: settingsFor(t, later), Selected: []string{"n2"}, Targets: []target{{Image: kept}}, Claimed: []*v1beta1.NodeImage{kept, old}, Now: noon}
+	o := &observation{Job: later, Settings: settingsFor(t, later), Selected: []string{"n2"}, Targets: []target{{Name: "n2", Image: kept}}, Claimed: []*v1beta1.NodeImage{kept, old}, Now: noon}
 	d := decide(o)
 	if diff := cmp.Diff(result{Claim: []string{"n2"}, Release: []string{"n1", "n2"}, Numbers: []int32{1, 1, 0, 0}, Message: "job is running, progress 0.0%"}, resultOf(d)); diff != "" {
 		t.Errorf("IP-64 (-want +got):\n%s", diff)
@@ -184,7 +184,7 @@ func TestSecrets(t *testing.T) {
 	refs := copied([]string{"pull-123456"})
 	o := &observation{
 		Job: job, Settings: settingsFor(t, job), Secrets: refs, Now: noon,
-		Targets: []target{{Image: onNode(t, job, "n1", "claimed", refs...)}, {Image: onNode(t, job, "n2", "claimed")}, {Image: onNode(t, job, "n3", "")}},
+		Targets: []target{{Name: "n1", Image: onNode(t, job, "n1", "claimed", refs...)}, {Name: "n2", Image: onNode(t, job, "n2", "claimed")}, {Name: "n3", Image: onNode(t, job, "n3", "")}},
 	}
 	if diff := cmp.Diff([]string{"n2"}, resultOf(decide(o)).Claim); diff != "" {
 		t.Errorf("IP-69 (-want +got):\n%s", diff)

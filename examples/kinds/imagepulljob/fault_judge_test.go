@@ -3,6 +3,7 @@ package imagepulljob
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -19,14 +20,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile of a job: what the caches showed before the first write.
+// sight is the input of a reconcile of a job: what the caches showed before the first write. The reconcile reads the job
+// at any time until the first request about the job, so several versions are possible.
 type sight struct {
+	views []glance
+	made  int // claims and Pods made since, on further Nodes
+	now   time.Time
+	// called says that the reconcile has sent a request about the job, and wrote that the reconcile has written.
+	called, wrote bool
+}
+
+// glance is a possible input.
+type glance struct {
 	job  *v1beta1.ImagePullJob
-	busy int // ready Nodes with an unanswered claim
-	made int // claims made since
-	// chosen is true once the job has been read, and wrote once the NodeImages have been read.
-	chosen, wrote bool
-	now           time.Time
+	busy int // ready Nodes without an answer
+	// pods are the Nodes with a Pod of the job for the job's image.
+	pods map[string]bool
 }
 
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {
@@ -34,35 +43,57 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "imagepulljob" || v != nil && v.wrote {
 		return
 	}
-	// The secrets come after the job, and the NodeImages after the secrets. But a pass begins with questions about
-	// unanswered writes, and copies of secrets can be among these.
+	// The secrets come after the job, and the NodeImages after the secrets.
 	isAboutSecrets := call != nil && (call.Resource.Resource == "secrets" || call.Resource.Resource == "imagepulljobs" && call.Verb == "patch" && call.Subresource == "")
-	if v != nil && call != nil && !isAboutSecrets && call.Verb != "get" && call.Verb != "list" {
-		v.wrote = true
-		return
-	}
-	if v != nil && isAboutSecrets && (call.Verb != "get" || call.Namespace == team) {
-		v.chosen = true
-	}
-	if v == nil || !v.chosen {
-		v = &sight{now: time.Now(), job: &v1beta1.ImagePullJob{}}
+	isWrite := call != nil && !isAboutSecrets && call.Verb != "get" && call.Verb != "list"
+	if v == nil || !isAboutSecrets && !isWrite {
+		v = &sight{now: time.Now()}
 		t.View = v
-		if t.Process.Cache.Get(context.Background(), t.Object, v.job) != nil {
-			v.job = nil
+	}
+	if !v.called {
+		job := &v1beta1.ImagePullJob{}
+		if t.Process.Cache.Get(context.Background(), t.Object, job) == nil {
+			v.views = append(v.views, glance{job: job})
 		}
 	}
-	if v.busy = 0; v.job == nil {
+	v.called, v.wrote = v.called || isWrite || isAboutSecrets, isWrite
+	if isWrite && v.called && len(v.views) == 0 {
 		return
 	}
+	for i := range v.views {
+		w.count(t, &v.views[i])
+	}
+}
+
+// count counts the Nodes of a job that are busy.
+func (w *story) count(t *chaos.Task, v *glance) {
+	v.busy, v.pods = 0, map[string]bool{}
+	w.lookAtPods(t, v)
 	var images v1beta1.NodeImageList
 	w.must(t.Process.Cache.List(context.Background(), &images))
 	for i := range images.Items {
 		node := &corev1.Node{}
 		known := t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: images.Items[i].Name}, node) == nil
-		if known && isReady(node) && chosen(v.job, node.Name) && isBusy(&images.Items[i], v.job) {
+		if known && isReady(node) && chosen(v.job, node.Name) && (!isThrough(v.job) || node.Name == oldNode && len(v.job.Spec.PullSecrets) == 0) && isBusy(&images.Items[i], v.job) {
 			v.busy++
 		}
 	}
+}
+
+// allow wants a view that allows a write; problem says why a view does not.
+func (w *story) allow(write *chaos.Write, rule string, problem func(*sight, *glance) string) {
+	v, _ := write.Task.View.(*sight)
+	if v == nil || len(v.views) == 0 {
+		w.Failf(rule, "%s writes for no job", write.Task.Controller)
+		return
+	}
+	why := ""
+	for i := range v.views {
+		if why = problem(v, &v.views[i]); why == "" {
+			return
+		}
+	}
+	w.Failf(rule, "%s", why)
 }
 
 // the judge's own reading of jobs and NodeImages.
@@ -141,6 +172,11 @@ func (w *story) judge(write *chaos.Write) {
 	case *corev1.Secret:
 		w.judgeCopy(after)
 		return
+	case *corev1.Pod:
+		if write.Before == nil {
+			w.judgePod(write, after)
+		}
+		return
 	}
 	if _, isImage := write.Before.(*v1beta1.NodeImage); isImage && write.After == nil && w.node(write.Before.GetName()) != nil {
 		if node := w.node(write.Before.GetName()); node.DeletionTimestamp == nil && node.CreationTimestamp.Before(new(write.Before.GetCreationTimestamp())) {
@@ -163,35 +199,49 @@ func (w *story) judgeImage(write *chaos.Write, before, after *v1beta1.NodeImage)
 		}
 		was, is := owned(before, job.UID), owned(after, job.UID)
 		for _, tag := range was {
-			if !slices.Contains(is, tag) && tag == job.Spec.Image && job.Spec.CompletionPolicy.Type == v1beta1.Always && chosen(job, after.Name) && job.Status.CompletionTime == nil && job.DeletionTimestamp == nil &&
+			if !slices.Contains(is, tag) && !isThrough(job) && tag == job.Spec.Image && job.Spec.CompletionPolicy.Type == v1beta1.Always && chosen(job, after.Name) && job.Status.CompletionTime == nil && job.DeletionTimestamp == nil &&
 				w.node(after.Name) != nil && !w.isStale(write, job) {
 				w.Failf("IP-33", "job %s loses its claim for %s on %s", name, tag, after.Name)
 			}
 		}
 		if len(is) > len(was) {
-			w.judgeClaim(write, job)
+			w.judgeClaim(write, job, after.Name)
 		}
 	}
 }
 
-// isStale reports whether the writer has seen another spec of a job, or another NodeImage.
+// isStale reports whether the writer may have seen another spec of a job.
 func (w *story) isStale(write *chaos.Write, job *v1beta1.ImagePullJob) bool {
 	v, _ := write.Task.View.(*sight)
-	return v != nil && v.job != nil && (v.job.Generation != job.Generation || v.job.UID != job.UID)
+	return v != nil && slices.ContainsFunc(v.views, func(v glance) bool {
+		return v.job.Generation != job.Generation || v.job.UID != job.UID || isThrough(v.job) != isThrough(job)
+	})
 }
 
-func (w *story) judgeClaim(write *chaos.Write, job *v1beta1.ImagePullJob) {
-	v, _ := write.Task.View.(*sight)
-	switch {
-	case v == nil || v.job == nil || v.job.UID != job.UID:
-		w.Failf("IP-4", "a claim for job %s by somebody else", job.Name)
-		return
-	case v.job.Status.CompletionTime != nil || v.job.DeletionTimestamp != nil:
-		w.Failf("IP-11", "a claim for job %s, which has ended", job.Name)
+func (w *story) judgeClaim(write *chaos.Write, job *v1beta1.ImagePullJob, node string) {
+	if v, _ := write.Task.View.(*sight); v != nil {
+		v.made++
 	}
-	if v.made++; v.busy+v.made > v.job.Spec.Parallelism.IntValue() {
-		w.Failf("IP-10", "job %s pulls on %d Nodes, and has begun %d more; %d are allowed", job.Name, v.busy, v.made, v.job.Spec.Parallelism.IntValue())
+	w.allow(write, "IP-10, IP-11, kubelets", func(s *sight, v *glance) string {
+		switch {
+		case v.job.UID != job.UID:
+			return "a claim for job " + job.Name + " by somebody else"
+		case isThrough(v.job) && (node != oldNode || len(v.job.Spec.PullSecrets) > 0):
+			return "a claim on " + node + " for job " + job.Name + ", for which kubelets pull"
+		}
+		return s.problem(v)
+	})
+}
+
+// problem says why a job must not begin on further Nodes.
+func (s *sight) problem(v *glance) string {
+	if v.job.Status.CompletionTime != nil || v.job.DeletionTimestamp != nil {
+		return "job " + v.job.Name + " has ended"
 	}
+	if most := v.job.Spec.Parallelism.IntValue(); v.busy+s.made > most {
+		return fmt.Sprintf("job %s pulls on %d Nodes, and has begun %d more; %d are allowed", v.job.Name, v.busy, s.made, most)
+	}
+	return ""
 }
 
 func (w *story) judgeJob(write *chaos.Write, before, after *v1beta1.ImagePullJob) {
@@ -208,13 +258,16 @@ func (w *story) judgeJob(write *chaos.Write, before, after *v1beta1.ImagePullJob
 	if status.Failed > 0 && len(status.Failures) != int(status.Failed) {
 		w.Failf("IP-70", "job %s does not say why: %+v", after.Name, status)
 	}
-	if v, _ := write.Task.View.(*sight); status.CompletionTime != nil && v != nil && v.job != nil {
-		deadline := v.job.Spec.CompletionPolicy.ActiveDeadlineSeconds
-		isLate := deadline != nil && v.job.Status.StartTime != nil && !v.now.Before(v.job.Status.StartTime.Add(time.Duration(*deadline)*time.Second))
-		if !isLate && status.Succeeded+status.Failed != status.Desired {
-			w.Failf("IP-11", "job %s ends early: %+v", after.Name, status)
-		}
+	if status.CompletionTime == nil || status.Succeeded+status.Failed == status.Desired {
+		return
 	}
+	w.allow(write, "IP-11", func(s *sight, v *glance) string {
+		deadline := v.job.Spec.CompletionPolicy.ActiveDeadlineSeconds
+		if deadline != nil && v.job.Status.StartTime != nil && !s.now.Before(v.job.Status.StartTime.Add(time.Duration(*deadline)*time.Second)) {
+			return ""
+		}
+		return fmt.Sprintf("job %s ends early: %+v", after.Name, status)
+	})
 }
 
 func (w *story) judgeCopy(secret *corev1.Secret) {
@@ -243,6 +296,7 @@ func (w *story) converged() {
 			w.Failf("IP-8", "job %s: %+v", name, job.Status)
 		}
 	}
+	w.convergedPods()
 	w.convergedImages()
 	w.convergedCopies()
 }
@@ -264,8 +318,11 @@ func (w *story) convergedImages() {
 		for _, in := range image.Spec.Images {
 			for i := range in.Tags {
 				for _, ref := range in.Tags[i].OwnerReferences {
-					if job := w.job(ref.Name); job == nil || job.UID != ref.UID {
+					switch job := w.job(ref.Name); {
+					case job == nil || job.UID != ref.UID:
 						w.Failf("IP-33", "tag %s on %s is of job %s, which is gone", in.Tags[i].Tag, name, ref.Name)
+					case isThrough(job) && job.Status.CompletionTime == nil && (name != oldNode || len(job.Spec.PullSecrets) > 0):
+						w.Failf("kubelets", "tag %s on %s is of job %s, for which kubelets pull", in.Tags[i].Tag, name, ref.Name)
 					}
 				}
 			}
@@ -279,7 +336,7 @@ func (w *story) convergedCopies() {
 	for _, secret := range faultapi.All[*corev1.Secret](w.Server) {
 		for _, holder := range byHolder(secret) {
 			job := w.job(holder[len(team)+1:])
-			if held[holder] = true; job == nil || job.Status.CompletionTime != nil {
+			if held[holder] = true; job == nil || job.Status.CompletionTime != nil || isThrough(job) {
 				w.Failf("IP-23", "copy %s is held by %s, which needs no copy", secret.Name, holder)
 			}
 			if source == nil {
@@ -289,7 +346,7 @@ func (w *story) convergedCopies() {
 	}
 	for _, name := range jobNames() {
 		job := w.job(name)
-		needs := job != nil && job.Status.CompletionTime == nil && len(job.Spec.PullSecrets) > 0 && job.Spec.Image != "nginx:1" && source != nil
+		needs := job != nil && !isThrough(job) && job.Status.CompletionTime == nil && len(job.Spec.PullSecrets) > 0 && job.Spec.Image != "nginx:1" && source != nil
 		if needs && !held[team+"/"+name] {
 			w.Failf("IP-20", "job %s has no copy of its pull secret", name)
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds/nodeimage"
 	"github.com/workloadkit/workloadkit/examples/kruise"
@@ -29,13 +30,18 @@ import (
 
 // TestFaults: under any faults, at most as many Nodes pull as a job allows, no claim of a job is lost while the job
 // needs the claim, a job ends for a reason and stays ended, copies of Secrets hold no credentials of other registries,
-// and NodeImages live exactly as long as their Nodes. In the end each job able to end has ended and holds nothing.
-func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
+// and NodeImages live exactly as long as their Nodes. If kubelets pull, the same holds for Pods in place of claims, and
+// no Secret is copied. In the end each job able to end has ended and holds nothing.
+func TestFaults(t *testing.T) { chaos.Run(t, plan(t, false)) }
+
+// TestFaultsAtEnd: a job that ends in the very pass that makes copies of Secrets leaves no copy, even if somebody deletes
+// the job at once.
+func TestFaultsAtEnd(t *testing.T) { chaos.Run(t, plan(t, true)) }
 
 // TestFaultsReplay proves a schedule to depend on its seed alone.
-func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
+func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t, false), 3) }
 
-func plan(t testing.TB) chaos.Plan {
+func plan(t testing.TB, atEnd bool) chaos.Plan {
 	scheme := apiruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -44,7 +50,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Seeds: 300, Steps: 300, Quiet: 3 * time.Minute,
 		Kinds: []client.Object{&v1beta1.ImagePullJob{}, faultapi.ClusterWide(&v1beta1.NodeImage{}), &corev1.Node{}, &corev1.Secret{}},
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world}
+			w := &story{World: world, atEnd: atEnd}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.answer, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
@@ -57,8 +63,10 @@ func plan(t testing.TB) chaos.Plan {
 type story struct {
 	*chaos.World
 
-	// policy selects the refusals of the API server: none, writes to NodeImages, or copies of Secrets.
+	// policy selects the refusals of the API server: none, writes to NodeImages, copies of Secrets, or Pods.
 	policy int
+	// atEnd says that all jobs select missing Nodes, and so end at once.
+	atEnd bool
 }
 
 const team = "team-a"
@@ -80,7 +88,11 @@ func (w *story) must(err error) {
 }
 
 func nodeNames() []string { return []string{"n0", "n1", "n2", "n3"} }
-func jobNames() []string  { return []string{"one", "two", "three"} }
+
+// oldNode is a Node without image volumes.
+const oldNode = "n3"
+
+func jobNames() []string { return []string{"one", "two", "three"} }
 
 func (w *story) begin() {
 	for _, name := range nodeNames() {
@@ -104,6 +116,10 @@ func (w *story) setReady(node *corev1.Node, ready bool) {
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
+	}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.1.0"}
+	if node.Name == oldNode {
+		node.Status.NodeInfo.ContainerRuntimeVersion = "containerd://1.7.0"
 	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
 	w.must(w.User.Status().Update(context.Background(), node))
@@ -154,9 +170,17 @@ func (w *story) submit(name string) {
 			job.Spec.Selector.Names = []string{"missing"}
 		}
 	}
+	if w.Chance(40) {
+		job.Annotations = map[string]string{apps.AnnotationPullThrough: apps.PullThroughKubelet}
+	}
+	if w.atEnd {
+		job.Annotations, job.Spec.PullSecrets, job.Spec.Image = nil, []string{"pull"}, "example.test/app:v1"
+		job.Spec.CompletionPolicy.Type = v1beta1.Always
+		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"missing"}}
+	}
 	policy, err := json.Marshal(job.Spec.CompletionPolicy)
 	w.must(err)
-	w.Logf("user: job %s of %s, %s at once, %s, secrets %v", name, job.Spec.Image, job.Spec.Parallelism, policy, job.Spec.PullSecrets)
+	w.Logf("user: job %s of %s, %s at once, %s, secrets %v, through %s", name, job.Spec.Image, job.Spec.Parallelism, policy, job.Spec.PullSecrets, job.Annotations[apps.AnnotationPullThrough])
 	w.must(w.User.Create(context.Background(), job))
 }
 
@@ -186,8 +210,11 @@ func (w *story) users() {
 	switch n := w.Rand().IntN(40); {
 	case job == nil:
 		w.submit(name)
+	case w.atEnd && job.Status.CompletionTime != nil && job.DeletionTimestamp == nil:
+		w.Logf("user: job %s has ended, and is deleted", name)
+		w.must(w.User.Delete(context.Background(), job))
 	case n < 3:
-		w.policy = w.Rand().IntN(3)
+		w.policy = w.Rand().IntN(4)
 		w.Logf("admission: policy %d", w.policy)
 	case n < 20:
 		w.report(w.Chance(30))
@@ -210,6 +237,10 @@ func (w *story) users() {
 		}
 	case n < 31:
 		w.newSecret()
+	case n == 31 && w.Chance(60):
+		broken := w.Chance(60)
+		w.Logf("registry: image v2 is broken: %t", broken)
+		w.Nodes.Images.SetBroken("example.test/app:v2", broken)
 	case n < 32:
 		w.Logf("user: the pull secret is deleted")
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "pull"}})))
@@ -226,6 +257,11 @@ func (w *story) users() {
 func (w *story) edit(job *v1beta1.ImagePullJob) {
 	if job.Spec.Parallelism = new(intstr.FromInt32(int32(w.Rand().IntN(4)))); w.Chance(50) {
 		job.Spec.Image = w.image()
+	}
+	if w.Chance(15) {
+		way := map[bool]string{true: apps.PullThroughAgent, false: apps.PullThroughKubelet}[isThrough(job)]
+		job.Annotations = map[string]string{apps.AnnotationPullThrough: way}
+		w.Logf("user: job %s pulls through %s", job.Name, way)
 	}
 	w.Logf("user: job %s of %s, %s at once", job.Name, job.Spec.Image, job.Spec.Parallelism)
 	w.must(w.User.Update(context.Background(), job))
@@ -280,7 +316,7 @@ func (w *story) reportTag(image *v1beta1.NodeImage, name string, tag *v1beta1.Im
 func (w *story) answer() bool { return w.report(false) }
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
-	if call.Resource.Resource == "nodeimages" && w.policy == 1 || call.Resource.Resource == "secrets" && w.policy == 2 {
+	if call.Resource.Resource == "nodeimages" && w.policy == 1 || call.Resource.Resource == "secrets" && w.policy == 2 || call.Resource.Resource == "pods" && w.policy == 3 {
 		return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 	}
 	return nil
@@ -289,6 +325,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 // settle makes the last wish fulfillable: all Nodes are ready, and no job is held.
 func (w *story) settle() {
 	w.policy = 0
+	w.Nodes.Images.SetBroken("example.test/app:v2", false)
 	for _, name := range nodeNames() {
 		if node := w.node(name); node != nil {
 			w.setReady(node, true)

@@ -32,8 +32,12 @@ type synced struct {
 }
 
 // secretsOf brings the copies of a job's pull secrets up to date, and returns the references for NodeImages. Secrets in
-// the namespace of the copies are not copied.
-func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, s *settings) ([]v1beta1.ReferenceObject, error) {
+// the namespace of the copies are not copied. If kubelets pull, there are no references, and the job lets go of copies
+// made before.
+func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, s *settings, kubelets bool) ([]v1beta1.ReferenceObject, error) {
+	if kubelets {
+		return nil, r.letGo(ctx, v, pass)
+	}
 	if !s.isCopied {
 		return direct(s.secrets), nil
 	}
@@ -164,7 +168,7 @@ func (p *copyPlan) isIdle() bool { return len(p.Make)+len(p.Refresh)+len(p.Drop)
 func (r *Reconciler) running(name string) *v1beta1.ImagePullJob {
 	namespace, name, _ := strings.Cut(name, "/")
 	job, ok := r.cache.Owners.Get(namespace, name)
-	if !ok || job.DeletionTimestamp != nil || hasEnded(job) || !r.settings.Of(job).isCopied {
+	if !ok || job.DeletionTimestamp != nil || hasEnded(job) || r.isThroughKubelet(job) || !r.settings.Of(job).isCopied {
 		return nil
 	}
 	return job

@@ -10,6 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/node/imagepull"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -48,6 +49,8 @@ func (o *observation) status(step *imagepull.JobStep, nodes []imagepull.Node) v1
 		status.Message = fmt.Sprintf(messageProgress, 100*float64(n.Succeeded+n.Failed)/float64(n.Desired))
 	}
 	set(&status.Conditions, apps.ConditionInvalidSpec, o.Job.Generation, nil, now)
+	set(&status.Conditions, apps.ConditionNodesMissing, o.Job.Generation, missing(o.Missing), now)
+	set(&status.Conditions, apps.ConditionPulledByAgents, o.Job.Generation, fallback(o.Targets), now)
 	set(&status.Conditions, apps.ConditionWaiting, o.Job.Generation, waits(o, step), now)
 	return status
 }
@@ -77,6 +80,33 @@ func waits(o *observation, step *imagepull.JobStep) error {
 		}
 	}
 	return why.Err()
+}
+
+// missing names Nodes that do not exist.
+func missing(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return reason.Reason{Code: imagepull.NodesNotFound, Path: "spec.selector.names", Detail: kruise.Some(names, ""), Remedy: "correct the names, or add the Nodes"}
+}
+
+// fallback says why agents pull although the job asks for kubelets.
+func fallback(targets []target) error {
+	var names []string
+	var first reason.Reason
+	for i := range targets {
+		if t := &targets[i]; t.Unable.Code != "" && t.Image != nil {
+			if len(names) == 0 {
+				first = t.Unable
+			}
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	first.Detail = "agents pull on " + kruise.Some(names, "") + ": " + first.Detail
+	return first
 }
 
 // failures says why Nodes have failed.

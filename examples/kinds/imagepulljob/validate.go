@@ -13,7 +13,7 @@ import (
 // validateSpec returns all errors in a spec.
 func validateSpec(rules *rulesOfManager, obj *v1beta1.ImagePullJob) field.ErrorList {
 	_, problems, warnings := rules.resolve(obj)
-	return append(problems.Refusals(), warnings.Refusals()...)
+	return append(append(problems.Refusals(), warnings.Refusals()...), validation.PullThrough(obj)...)
 }
 
 // validateUpdate returns the errors in an update. Errors in the spec that old has too, at the same path with the same

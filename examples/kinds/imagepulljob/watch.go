@@ -1,6 +1,7 @@
 package imagepulljob
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -117,7 +119,12 @@ func (r *Reconciler) imageEvents() handler.Funcs {
 		was, _ := before.(*v1beta1.NodeImage)
 		is, _ := after.(*v1beta1.NodeImage)
 		if was == nil || is == nil || !maps.Equal(was.Labels, is.Labels) || was.UID != is.UID {
-			r.wakeSelecting(q, was, is)
+			if was != nil {
+				r.wakeSelecting(q, was)
+			}
+			if is != nil {
+				r.wakeSelecting(q, is)
+			}
 		}
 		for _, owner := range ownersOfChanges(was, is) {
 			q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}, gather)
@@ -125,7 +132,9 @@ func (r *Reconciler) imageEvents() handler.Funcs {
 	})
 }
 
-func (r *Reconciler) wakeSelecting(q queue, images ...*v1beta1.NodeImage) {
+// wakeSelecting enqueues the running jobs that select a Node. node is the Node or the NodeImage, which has the labels of
+// the Node.
+func (r *Reconciler) wakeSelecting(q queue, node client.Object) {
 	for _, job := range r.cache.Owners.All() {
 		if hasEnded(job) {
 			continue
@@ -134,9 +143,7 @@ func (r *Reconciler) wakeSelecting(q queue, images ...*v1beta1.NodeImage) {
 		if s.Problems != nil {
 			continue
 		}
-		if s.pods != nil || slices.ContainsFunc(images, func(image *v1beta1.NodeImage) bool {
-			return image != nil && s.selects(image.Name, image.Labels)
-		}) {
+		if s.pods != nil || s.selects(node.GetName(), node.GetLabels()) {
 			q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}, gather)
 		}
 	}
@@ -182,19 +189,19 @@ func ownersIn(images map[string]v1beta1.ImageSpec) (owners []corev1.ObjectRefere
 	return owners
 }
 
+// nodeEvents enqueues the running jobs that select a Node which comes, goes, becomes ready, or changes its labels or its
+// container runtime.
 func (r *Reconciler) nodeEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*corev1.Node)
 		is, _ := after.(*corev1.Node)
-		if was != nil && is != nil && isReady(was) == isReady(is) {
+		if was != nil && is != nil && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) && was.Status.NodeInfo == is.Status.NodeInfo {
 			return
 		}
-		object := after
-		if object == nil {
-			object = before
-		}
-		if image, ok := r.images.Get("", object.GetName()); ok {
-			r.wakeSelecting(q, image)
+		for _, node := range []*corev1.Node{was, is} {
+			if node != nil {
+				r.wakeSelecting(q, node)
+			}
 		}
 	})
 }
@@ -209,6 +216,7 @@ func (r *Reconciler) podEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*corev1.Pod)
 		is, _ := after.(*corev1.Pod)
+		r.wakeForOwn(q, was, is)
 		if was != nil && is != nil && was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName &&
 			podstate.IsActive(was) == podstate.IsActive(is) && maps.Equal(was.Labels, is.Labels) {
 			return
@@ -226,6 +234,16 @@ func (r *Reconciler) podEvents() handler.Funcs {
 			q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}, gather)
 		}
 	})
+}
+
+// wakeForOwn enqueues the job that has made a Pod.
+func (r *Reconciler) wakeForOwn(q queue, was, is *corev1.Pod) {
+	pod := cmp.Or(is, was)
+	if was != nil && is != nil && was.ResourceVersion == is.ResourceVersion || !isOfJob(pod) {
+		return
+	}
+	name := metav1.GetControllerOfNoCopy(pod).Name
+	q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}, gather)
 }
 
 // wakeForSecret enqueues the holders of a copy, and the running jobs that name a Secret of their namespace.

@@ -25,6 +25,17 @@
 // A failed attempt ends with the deletion of the Pod. The next attempt makes another Pod after the waits of package
 // imagepull, so the kubelet's own waits of up to five minutes, kept for each Pod and image, do not count.
 //
+// # Reports in Pods
+//
+// With Options.Annotation, the Pods themselves carry the reports, and the caller needs no record of its own: Recorded
+// reads the reports. A pull that succeeds needs no write besides the Pod's creation. A failed attempt costs a patch of
+// the Pod, and the Pod stays until the next attempt's Pod exists. After the last attempt, the Pod's deadline ends the
+// Pod, so that the kubelet does not try for ever.
+//
+//	report, since, found := puller.Recorded(seen, image, now)
+//	step := puller.Next(seen, wants, reports, now)
+//	patch step.Change, then create step.Create and delete step.Delete
+//
 // # Present means held
 //
 // A Report says Present while a running Pod holds the image. With Policy.Keep the Pod stays until the last claim is

@@ -28,6 +28,9 @@ type Step struct {
 	// Delete and Create are the Pods to delete and to create after the record, in the order of names. Deleted Pods are
 	// Pods of Observed.
 	Delete, Create []*corev1.Pod
+	// Change are Pods of Observed with a new record, to be patched before anything else: Options.Annotation and
+	// spec.activeDeadlineSeconds may have changed. Change is empty without Options.Annotation.
+	Change []*corev1.Pod
 	// After is the time until Next must be called again even if no Pod changes; 0 for never.
 	After time.Duration
 	// Why explains why pulls wait or have failed.
@@ -43,6 +46,12 @@ func (p *Puller) Next(seen Observed, wants []imagepull.Want, before []imagepull.
 			s.pods[pod.Name] = pod
 		}
 	}
+	if p.options.Annotation != "" {
+		s.newest = map[imagepull.Reference]*corev1.Pod{}
+		for i := range wants {
+			s.newest[wants[i].Image] = p.newestOf(seen.Node.Name, seen.Pods, wants[i].Image)
+		}
+	}
 	unsupported := Support(seen.Node, p.options.GateOn)
 	decided := wants
 	if unsupported != nil {
@@ -52,6 +61,7 @@ func (p *Puller) Next(seen Observed, wants []imagepull.Want, before []imagepull.
 	s.step.Reports, s.step.After, s.step.Why = next.Reports, next.After, next.Why
 	for i := range wants {
 		s.settle(&wants[i], &next.Reports[i], unsupported == nil)
+		s.record(&wants[i], before, &next.Reports[i])
 	}
 	for name, pod := range s.pods {
 		if !s.kept[name] && pod.DeletionTimestamp == nil {
@@ -86,9 +96,10 @@ type pass struct {
 	// pods are the own Pods by name, and held the Pods that hold an image, the oldest first.
 	pods map[string]*corev1.Pod
 	held map[imagepull.Reference][]*corev1.Pod
-	// kept are the names of Pods that stay.
-	kept map[string]bool
-	step Step
+	// kept are the names of Pods that stay, and newest the Pods with the last record about an image.
+	kept   map[string]bool
+	newest map[imagepull.Reference]*corev1.Pod
+	step   Step
 }
 
 // observe translates Pods for package imagepull: a held image is a stored image, and the Pod of an attempt is a pull.
@@ -106,7 +117,7 @@ func (s *pass) observe(wants []imagepull.Want, before []imagepull.Report, unsupp
 		switch at := look(pod); {
 		case at.held && pod.DeletionTimestamp == nil:
 			s.held[image] = append(s.held[image], pod)
-		case !at.held && at.err == nil && !current[pod.Name] && !s.isHold(pod, before):
+		case !at.held && at.err == nil && !current[pod.Name] && !s.isHold(pod, before) && s.newest[image] != pod:
 			out.Pulls = append(out.Pulls, imagepull.Pull{Image: image, Stopping: true})
 		}
 	}
@@ -165,7 +176,7 @@ func limit(policy imagepull.Policy) time.Duration {
 // settle says which Pods of a Want stay, and which Pods are missing. All others are deleted.
 func (s *pass) settle(w *imagepull.Want, r *imagepull.Report, isSupported bool) {
 	held := s.held[w.Image]
-	keeps := w.Policy().Keep
+	keeps := w.Policy().Keep || s.options.Hold
 	switch {
 	case r.Phase == imagepull.Succeeded && keeps:
 		s.hold(w, r, held, isSupported)

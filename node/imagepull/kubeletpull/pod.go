@@ -130,6 +130,13 @@ func nodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
+// Holding returns the name of the Node and the image for which a Puller made a Pod. ok is false for all other Pods.
+func Holding(pod *corev1.Pod) (node string, image imagepull.Reference, ok bool) {
+	image, holds := imageOf(pod)
+	node = nodeOf(pod)
+	return node, image, holds && node != ""
+}
+
 // sourceOf returns the image volume of a Pod; nil if the Pod has none.
 func sourceOf(pod *corev1.Pod) *corev1.ImageVolumeSource {
 	for i := range pod.Spec.Volumes {

@@ -36,6 +36,12 @@ type Options struct {
 	PriorityClass string
 	// Bounds limit the pulls of the Node. Floor must be 0.
 	Bounds imagepull.Bounds
+	// Hold lets the Pod of a pulled image stay until the last claim is released, even without Policy.Keep: the kubelet
+	// does not delete the image meanwhile. A Pod that was evicted is not replaced without Policy.Keep.
+	Hold bool
+	// Annotation is the key of the annotation in which Pods carry the reports; empty if the caller records the reports.
+	// See Puller.Recorded.
+	Annotation string
 	// GateOn says that API server and kubelets have the feature gate ImageVolume, off by default in Kubernetes 1.31 to
 	// 1.34.
 	GateOn bool

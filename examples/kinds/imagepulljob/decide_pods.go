@@ -1,0 +1,127 @@
+package imagepulljob
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/imagepull/kubeletpull"
+)
+
+// isOfJob reports whether a Pod was made by an ImagePullJob.
+func isOfJob(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "ImagePullJob" && strings.HasPrefix(owner.APIVersion, apps.Group+"/")
+}
+
+// lookAtPods says how far the kubelet of a Node is, and plans the next step for the Node's Pods. Nothing happens while
+// the Node cannot pull.
+func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
+	node := imagepull.Node{Name: t.Name, NotReady: t.NotReady, Standing: imagepull.Standing{State: imagepull.Unclaimed}}
+	seen := kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}
+	report, since, found := o.Puller.Recorded(seen, o.Settings.image, o.Now)
+	if !found {
+		return node
+	}
+	if o.isRenewed(&report, since) {
+		d.Delete = append(d.Delete, seen.Pods...)
+		node.Standing.State = imagepull.Done
+		return node
+	}
+	if node.NotReady == "" {
+		node.NotReady = homeless(seen.Pods)
+	}
+	wants, reports := o.wants(report.Round, since), []imagepull.Report{report}
+	if node.NotReady == "" {
+		reports = o.step(seen, wants, reports, d)
+	}
+	node.Standing = imagepull.Judge(wants, reports, o.Settings.image, owner(o.Job), o.Now)
+	return node
+}
+
+// begin claims the image on a Node whose kubelet pulls.
+func (o *observation) begin(t *target, d *decision) {
+	o.step(kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}, o.wants(0, o.Now), nil, d)
+}
+
+func (o *observation) step(seen kubeletpull.Observed, wants []imagepull.Want, before []imagepull.Report, d *decision) []imagepull.Report {
+	step := o.Puller.Next(seen, wants, before, o.Now)
+	d.Change, d.Create, d.Delete = append(d.Change, step.Change...), append(d.Create, step.Create...), append(d.Delete, step.Delete...)
+	if reports := step.Reports; len(reports) != 1 || reports[0].Phase != imagepull.Succeeded && reports[0].Phase != imagepull.Failed {
+		d.wake(step.After)
+	}
+	return step.Reports
+}
+
+// wants is the claim of the job on a Node whose kubelet pulls.
+func (o *observation) wants(round int64, since time.Time) []imagepull.Want {
+	claim := imagepull.Claim{Owner: owner(o.Job), Round: round, Since: since, Policy: o.Settings.policy}
+	return []imagepull.Want{{Image: o.Settings.image, Round: round, Claims: []imagepull.Claim{claim}}}
+}
+
+// isRenewed reports whether the claim of a job that never ends and always pulls is over: as with agents, the job pulls
+// again each day.
+func (o *observation) isRenewed(report *imagepull.Report, since time.Time) bool {
+	policy := &o.Settings.policy
+	isOver := report.Phase == imagepull.Succeeded || report.Phase == imagepull.Failed
+	return isOver && o.Settings.rules.Endless && policy.Always && policy.TTL != nil && o.Now.Sub(since) >= *policy.TTL
+}
+
+// homeless says why a Pod has no Node yet; empty if each Pod has a Node, or may get one soon.
+func homeless(pods []*corev1.Pod) string {
+	for _, pod := range pods {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+				return "the Pod to pull cannot be scheduled: " + c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// tidyPods plans the end of Pods that are not needed: for another image, on a Node that is not selected or whose agent
+// pulls, and after the end of the job. A pulled image is held as long as a claim in a NodeImage would stay.
+func (o *observation) tidyPods(targets map[string]*target, d *decision) {
+	if d.Step.State != completion.Running {
+		d.Change, d.Create, d.Delete = nil, nil, nil
+	}
+	selected := sets.New(o.Selected...)
+	for _, node := range slices.Sorted(maps.Keys(o.Pods)) {
+		isHeld := d.Step.State != completion.Running && o.holds(node, d)
+		for _, pod := range o.Pods[node] {
+			_, image, _ := kubeletpull.Holding(pod)
+			t, isNeeded := targets[node], isHeld
+			if d.Step.State == completion.Running {
+				isNeeded = t != nil && t.Node != nil || t == nil && selected.Has(node) && pod.Spec.NodeName != "" // the Node seems to be gone
+			}
+			if !isNeeded || image != o.Settings.image {
+				d.Delete = append(d.Delete, pod)
+			}
+		}
+	}
+	d.Delete = slices.DeleteFunc(d.Delete, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	slices.SortFunc(d.Delete, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	d.Delete = slices.CompactFunc(d.Delete, func(a, b *corev1.Pod) bool { return a.Name == b.Name })
+}
+
+// holds reports whether the Pods of a Node still hold an image after the end of the job.
+func (o *observation) holds(node string, d *decision) bool {
+	seen := kubeletpull.Observed{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, Pods: o.Pods[node]}
+	report, since, found := o.Puller.Recorded(seen, o.Settings.image, o.Now)
+	if !found || report.Phase != imagepull.Succeeded {
+		return false
+	}
+	left, after := imagepull.Sweep(o.wants(report.Round, since), []imagepull.Report{report}, func(imagepull.Owner) bool { return true }, o.Now)
+	if len(left) > 0 {
+		d.wake(after)
+	}
+	return len(left) > 0
+}

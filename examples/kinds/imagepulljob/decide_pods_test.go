@@ -1,0 +1,267 @@
+package imagepulljob
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/node/imagepull/kubeletpull"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// warmed is a job whose images kubelets pull, with the state of its Nodes.
+type warmed struct {
+	t       testing.TB
+	job     *v1beta1.ImagePullJob
+	targets []target
+	pods    map[string]*corev1.Pod
+	now     time.Time
+}
+
+func newWarmed(t testing.TB, job *v1beta1.ImagePullJob, nodes ...string) *warmed {
+	t.Helper()
+	w := &warmed{t: t, job: job, pods: map[string]*corev1.Pod{}, now: noon}
+	for _, name := range nodes {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.1.0"}
+		w.targets = append(w.targets, target{Name: name, Node: node})
+	}
+	return w
+}
+
+func (w *warmed) at(name string) *target {
+	i := slices.IndexFunc(w.targets, func(t target) bool { return t.Name == name })
+	return &w.targets[i]
+}
+
+// pass decides once and carries out the decision. The result names what was done on which Nodes.
+func (w *warmed) pass() (*decision, []string) {
+	w.t.Helper()
+	r := &Reconciler{options: Options{PauseImage: DefaultPauseImage, Registries: []string{"*"}}}
+	puller, err := kubeletpull.New(r.pulls(w.job, metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJob", Name: w.job.Name, UID: w.job.UID}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o := &observation{Job: w.job, Settings: settingsFor(w.t, w.job), Targets: w.targets, Puller: puller, Pods: map[string][]*corev1.Pod{}, Now: w.now}
+	for i := range w.targets {
+		o.Selected = append(o.Selected, w.targets[i].Name)
+	}
+	for _, name := range w.names() {
+		node, _, _ := kubeletpull.Holding(w.pods[name])
+		o.Pods[node] = append(o.Pods[node], w.pods[name])
+	}
+	d := decide(o)
+	var did []string
+	note := func(what string, pod *corev1.Pod) {
+		node, _, _ := kubeletpull.Holding(pod)
+		did = append(did, what+" "+node)
+	}
+	for _, pod := range d.Change {
+		note("record", pod)
+		w.pods[pod.Name] = pod
+	}
+	for _, pod := range d.Create {
+		note("create", pod)
+		pod.CreationTimestamp = metav1.NewTime(w.now)
+		w.pods[pod.Name] = pod
+	}
+	for _, pod := range d.Delete {
+		note("delete", pod)
+		delete(w.pods, pod.Name)
+	}
+	w.job.Status = d.Status
+	return d, did
+}
+
+func (w *warmed) names() (names []string) {
+	for name := range w.pods {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// kubelet sets the status of the Pods of a Node.
+func (w *warmed) kubelet(node string, status corev1.PodStatus) {
+	for _, pod := range w.pods {
+		if on, _, _ := kubeletpull.Holding(pod); on == node {
+			pod.Status, pod.Spec.NodeName = status, node
+		}
+	}
+}
+
+func pulled(at time.Time) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "pause", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}},
+	}}}
+}
+
+func refusedBy(registry string) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "pause", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: registry}},
+	}}}
+}
+
+func numbers(s *v1beta1.ImagePullJobStatus) []int32 {
+	return []int32{s.Desired, s.Active, s.Succeeded, s.Failed}
+}
+
+func patient(job *v1beta1.ImagePullJob) {
+	job.Spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(0))}
+	job.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32(3600))
+}
+
+// TestThroughKubelets takes a job from the first Pod to the end: parallelism, order, a failed Node, and Pods that hold
+// the image after the end for as long as a claim would stay.
+func TestThroughKubelets(t *testing.T) {
+	job := newJob(patient)
+	w := newWarmed(t, job, "n1", "n2", "n3")
+	type state struct {
+		Did     []string
+		Numbers []int32
+	}
+	step := func(name string, want state) *decision {
+		t.Helper()
+		d, did := w.pass()
+		if diff := cmp.Diff(want, state{did, numbers(&job.Status)}); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", name, diff)
+		}
+		return d
+	}
+	step("IP-10 two at once, in order", state{[]string{"create n1", "create n2"}, []int32{3, 2, 0, 0}})
+	step("nothing new", state{nil, []int32{3, 2, 0, 0}})
+	w.kubelet("n1", pulled(w.now))
+	step("IP-10 the next Node", state{[]string{"create n3"}, []int32{3, 2, 1, 0}})
+	w.kubelet("n2", refusedBy("manifest unknown"))
+	step("IP-9 a Node fails", state{[]string{"record n2"}, []int32{3, 1, 1, 1}})
+	w.kubelet("n3", pulled(w.now))
+	d := step("IP-11 the end", state{[]string{"delete n2"}, []int32{3, 0, 2, 1}})
+	if want := []v1beta1.ImagePullJobFailure{{Node: "n2", Reason: "PullFailed", Message: "PullFailed: ErrImagePull: manifest unknown"}}; d.Step.State != completion.Complete || len(job.Status.Failures) != 1 || job.Status.Failures[0].Node != want[0].Node || !strings.Contains(job.Status.Failures[0].Message, "manifest unknown") {
+		t.Errorf("IP-70 %s %+v", d.Step.State, job.Status.Failures)
+	}
+	w.targets = nil
+	if d := step("IP-7 images are held", state{nil, []int32{3, 0, 2, 1}}); d.After <= 0 || d.After > time.Hour {
+		t.Errorf("after %s", d.After)
+	}
+	ttl := *settingsFor(t, job).policy.TTL
+	w.now = w.now.Add(ttl)
+	step("IP-33 the TTL of the claims", state{[]string{"delete n1", "delete n3"}, []int32{3, 0, 2, 1}})
+}
+
+// TestKubeletsWait: Nodes that cannot pull now wait with a reason, and nothing is decided about their Pods.
+func TestKubeletsWait(t *testing.T) {
+	unschedulable := corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "too many pods"}}}
+	job := newJob(patient)
+	w := newWarmed(t, job, "n1", "n2", "n3")
+	w.at("n2").NotReady = nodeNotReady
+	if _, did := w.pass(); !slices.Equal(did, []string{"create n1", "create n3"}) {
+		t.Fatalf("IP-66 %q", did)
+	}
+	for _, pod := range w.pods {
+		pod.Status = unschedulable
+	}
+	w.now = w.now.Add(time.Hour)
+	d, did := w.pass()
+	c := meta.FindStatusCondition(job.Status.Conditions, apps.ConditionWaiting)
+	if len(did) > 0 || d.Step.State != completion.Running || c == nil || c.Reason != string(imagepull.NodesNotReady) ||
+		!strings.Contains(c.Message, "n1 (the Pod to pull cannot be scheduled: too many pods)") || !strings.Contains(c.Message, "n2 (the Node is not ready)") {
+		t.Errorf("IP-66 %q, %s, %+v", did, d.Step.State, c)
+	}
+	w.at("n2").NotReady = ""
+	if _, did := w.pass(); !slices.Equal(did, []string{"create n2"}) {
+		t.Errorf("IP-66 the Node is ready again: %q", did)
+	}
+}
+
+// TestKubeletsChange: Pods for an earlier image, and of Nodes that are not selected any more, go.
+func TestKubeletsChange(t *testing.T) {
+	job := newJob(patient)
+	w := newWarmed(t, job, "n1", "n2")
+	w.pass()
+	w.targets = w.targets[:1]
+	if _, did := w.pass(); !slices.Equal(did, []string{"delete n2"}) {
+		t.Errorf("IP-64 another selector: %q", did)
+	}
+	w.kubelet("n1", pulled(w.now))
+	w.job.Spec.Image = "nginx:2"
+	if _, did := w.pass(); !slices.Contains(did, "delete n1") || !slices.Contains(did, "create n1") {
+		t.Errorf("IP-64 another image: %q", did)
+	}
+}
+
+// TestKubeletsRenew: a job that never ends and always pulls, pulls again each day, as with agents; without Always the
+// Pod stays.
+func TestKubeletsRenew(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		job := newJob(func(job *v1beta1.ImagePullJob) {
+			job.Spec.CompletionPolicy.Type = v1beta1.Never
+			if always {
+				job.Spec.ImagePullPolicy = corev1.PullAlways
+			}
+		})
+		w := newWarmed(t, job, "n1")
+		w.pass()
+		for range 2 { // the second Pod only holds
+			w.kubelet("n1", pulled(w.now))
+			w.pass()
+		}
+		w.now = w.now.Add(25 * time.Hour)
+		_, did := w.pass()
+		if isRenewed := slices.Contains(did, "delete n1"); isRenewed != always {
+			t.Errorf("IP-33 always %t: %q", always, did)
+		}
+	}
+}
+
+// TestUnableKubelets: a Node without image volumes fails with a typed reason, or the agent pulls and the job says so.
+func TestUnableKubelets(t *testing.T) {
+	unable := reason.Reason{Code: kubeletpull.ImageVolumesMissing, Detail: "containerd 2.1 is needed"}
+	job := newJob(patient)
+	w := newWarmed(t, job, "n1", "n2", "n3")
+	w.at("n2").Node, w.at("n2").Unable = nil, unable
+	w.at("n3").Node, w.at("n3").Unable, w.at("n3").Image = nil, unable, onNode(t, job, "n3", "")
+	d, did := w.pass()
+	if !slices.Equal(did, []string{"create n1"}) || len(d.Claim) != 1 || d.Claim[0].Name != "n3" {
+		t.Errorf("did %q, claims %v", did, d.Claim)
+	}
+	if f := job.Status.Failures; len(f) != 1 || f[0].Node != "n2" || f[0].Reason != string(kubeletpull.ImageVolumesMissing) {
+		t.Errorf("failures %+v", f)
+	}
+	c := meta.FindStatusCondition(job.Status.Conditions, apps.ConditionPulledByAgents)
+	if c == nil || c.Reason != string(kubeletpull.ImageVolumesMissing) || !strings.Contains(c.Message, "n3") || strings.Contains(c.Message, "n2") {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// TestNamesWait: a named Node without a NodeImage waits, and names of no Node are told.
+func TestNamesWait(t *testing.T) {
+	job := newJob(func(job *v1beta1.ImagePullJob) {
+		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"n1", "gone"}}
+		job.Spec.Parallelism = new(intstr.FromInt32(5))
+	})
+	o := &observation{Job: job, Settings: settingsFor(t, job), Selected: []string{"n1", "gone"}, Missing: []string{"gone"}, Now: noon}
+	o.Targets = []target{{Name: "n1", NotReady: "the Node has no NodeImage yet"}}
+	d := decide(o)
+	waits, gone := meta.FindStatusCondition(d.Status.Conditions, apps.ConditionWaiting), meta.FindStatusCondition(d.Status.Conditions, apps.ConditionNodesMissing)
+	if d.Step.State != completion.Running || d.Status.Desired != 1 || len(d.Claim) > 0 || waits == nil || !strings.Contains(waits.Message, "n1 (the Node has no NodeImage yet)") {
+		t.Errorf("%s %+v", d.Step.State, d.Status)
+	}
+	if gone == nil || gone.Reason != string(imagepull.NodesNotFound) || !strings.Contains(gone.Message, "gone") {
+		t.Errorf("condition %+v", gone)
+	}
+	o.Targets, o.Missing = nil, []string{"n1", "gone"}
+	if d := decide(o); d.Step.State != completion.Complete || d.Status.Desired != 0 || meta.FindStatusCondition(d.Status.Conditions, apps.ConditionNodesMissing) == nil {
+		t.Errorf("no Node at all: %s %+v", d.Step.State, d.Status)
+	}
+}
