@@ -2,7 +2,6 @@ package imagelistpulljob
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,12 +32,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.ImageListPullJ
 		Resource:   "imagelistpulljobs",
 		Name:       "imagelistpulljob",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		Closed: func() error {
-			if apps.ResolveGates(options.Gates)[apps.GateImagePullJob] {
-				return nil
-			}
-			return fmt.Errorf("feature gate %s is off: nobody would carry it out", apps.GateImagePullJob)
-		},
+		Closed:      admission.Gated(options, "nobody would carry it out", apps.GateImagePullJob),
 		Undecodable: func(obj *v1beta1.ImageListPullJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.ImageListPullJob) { api.DefaultList(obj) },
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.ImageListPullJob) (field.ErrorList, error) {

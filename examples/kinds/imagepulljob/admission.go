@@ -2,7 +2,6 @@ package imagepulljob
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,12 +24,7 @@ func endpoint(options admission.Options, flags *flags) *admission.Rules[v1beta1.
 		Resource:   "imagepulljobs",
 		Name:       "imagepulljob",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		Closed: func() error {
-			if apps.ResolveGates(options.Gates)[apps.GateImagePullJob] {
-				return nil
-			}
-			return fmt.Errorf("feature gate %s is off: nobody would carry it out", apps.GateImagePullJob)
-		},
+		Closed:      admission.Gated(options, "nobody would carry it out", apps.GateImagePullJob),
 		Undecodable: func(obj *v1beta1.ImagePullJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.ImagePullJob) { api.Default(obj) },
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.ImagePullJob) (field.ErrorList, error) {

@@ -2,7 +2,6 @@ package podprobemarker
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,19 +16,13 @@ import (
 // endpoint returns the admission rules of PodProbeMarkers. The rules set no defaults. While a gate is off, no object is
 // created or gets a new spec, because nobody would run the probes.
 func endpoint(options admission.Options) *admission.Rules[v1alpha1.PodProbeMarker, v1alpha1.PodProbeMarker] {
-	on := apps.ResolveGates(options.Gates)[apps.GatePodProbeMarker]
 	return &admission.Rules[v1alpha1.PodProbeMarker, v1alpha1.PodProbeMarker]{
 		GroupKind:   schema.GroupKind{Group: apps.Group, Kind: "PodProbeMarker"},
 		Resource:    "podprobemarkers",
 		Name:        "podprobemarker",
 		HubVersion:  v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1alpha1.PodProbeMarker) []decode.Problem { return obj.Spec.Undecodable },
-		Closed: func() error {
-			if on {
-				return nil
-			}
-			return fmt.Errorf("feature gate %s or %s is off: nobody would run the probes", apps.GatePodProbeMarker, apps.GateKruiseDaemon)
-		},
+		Closed:      admission.Gated(options, "nobody would run the probes", apps.GatePodProbeMarker),
 		ValidateCreate: func(_ context.Context, obj *v1alpha1.PodProbeMarker) (field.ErrorList, error) {
 			return probes.ValidateSpec(obj), nil
 		},

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/decode"
-	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
@@ -21,19 +20,13 @@ import (
 // budgets in the namespace that protect the same Pods. If there is no Reader, this check is skipped. While both feature
 // gates are off, no budget can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
-	gates := apps.ResolveGates(options.Gates)
 	return &admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
 		GroupKind:  schema.GroupKind{Group: policy.Group, Kind: "PodUnavailableBudget"},
 		Resource:   "podunavailablebudgets",
 		Name:       "podunavailablebudget",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1beta1.PodUnavailableBudget) []decode.Problem { return obj.Spec.Undecodable },
-		Closed: func() error {
-			if isOn(gates, disruption.Delete) || isOn(gates, disruption.Update) {
-				return nil
-			}
-			return fmt.Errorf("feature gates %s and %s are off: nobody would keep it", apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate)
-		},
+		Closed:      admission.Gated(options, "nobody would keep it", apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate),
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
 			return validateWithOthers(ctx, options.Reader, obj)
 		},

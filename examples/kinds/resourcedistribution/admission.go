@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -29,19 +28,13 @@ import (
 // this check is skipped. While the feature gate is off, no ResourceDistribution can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution] {
 	judge := resourceJudge{admission.NewDryRun(options), options.Namespace}
-	on := apps.ResolveGates(options.Gates)[apps.GateResourceDistribution]
 	return &admission.Rules[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "ResourceDistribution"},
 		Resource:   "resourcedistributions",
 		Name:       "resourcedistribution",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1beta1.ResourceDistribution) []decode.Problem { return obj.Spec.Undecodable },
-		Closed: func() error {
-			if on {
-				return nil
-			}
-			return fmt.Errorf("feature gate %s is off: nobody would carry it out", apps.GateResourceDistribution)
-		},
+		Closed:      admission.Gated(options, "nobody would carry it out", apps.GateResourceDistribution),
 		ValidateCreate: func(_ context.Context, obj *v1beta1.ResourceDistribution) (field.ErrorList, error) {
 			return validateCreate(obj), nil
 		},

@@ -22,19 +22,14 @@ import (
 // workload kinds, and the other WorkloadSpreads with the same target. If there is no Reader, both checks are skipped.
 // While the feature gate is off, no WorkloadSpread can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.WorkloadSpread, v1alpha1.WorkloadSpread] {
-	gates, look := apps.ResolveGates(options.Gates), lookups{options.Reader, options.Namespace}
+	look := lookups{options.Reader, options.Namespace}
 	return &admission.Rules[v1beta1.WorkloadSpread, v1alpha1.WorkloadSpread]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "WorkloadSpread"},
 		Resource:   "workloadspreads",
 		Name:       "workloadspread",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1beta1.WorkloadSpread) []decode.Problem { return obj.Spec.Undecodable },
-		Closed: func() error {
-			if gates[apps.GateWorkloadSpread] {
-				return nil
-			}
-			return fmt.Errorf("feature gate %s is off: no Pod would be spread", apps.GateWorkloadSpread)
-		},
+		Closed:      admission.Gated(options, "no Pod would be spread", apps.GateWorkloadSpread),
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.WorkloadSpread) (field.ErrorList, error) {
 			s, errs := validateSpec(&obj.Spec)
 			if look.reader == nil || len(errs) > 0 {
