@@ -64,17 +64,7 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 		return p
 	}
 	isOver := !slices.ContainsFunc(set.Active, func(pod podcontrol.Pod) bool { return isOutdated(&pod) })
-	begun := sets.New[string]() // jobs of the update revision, created by a pass that could not record its decision
-	for _, job := range v.Jobs {
-		switch {
-		case job.DeletionTimestamp != nil:
-		case isOver || !strings.HasPrefix(job.Name, v.Update.Name+"-"):
-			p.Delete = append(p.Delete, job)
-		default:
-			begun.Insert(job.Name)
-		}
-	}
-	slices.SortFunc(p.Delete, func(a, b *v1beta1.ImagePullJob) int { return strings.Compare(a.Name, b.Name) })
+	begun := v.sort(p, isOver)
 	if isOver || v.isDecided() {
 		return p
 	}
@@ -103,6 +93,23 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 		}
 	}
 	return p
+}
+
+// sort fills Delete of the plan, and returns the names of the jobs that stay: jobs of the update revision, possibly
+// created by a pass that could not record its decision.
+func (v *View) sort(p *Plan, isOver bool) sets.Set[string] {
+	stay := sets.New[string]()
+	for _, job := range v.Jobs {
+		switch {
+		case job.DeletionTimestamp != nil:
+		case isOver || !strings.HasPrefix(job.Name, v.Update.Name+"-"):
+			p.Delete = append(p.Delete, job)
+		default:
+			stay.Insert(job.Name)
+		}
+	}
+	slices.SortFunc(p.Delete, func(a, b *v1beta1.ImagePullJob) int { return strings.Compare(a.Name, b.Name) })
+	return stay
 }
 
 // isOutdated reports whether a Pod waits for the update.
