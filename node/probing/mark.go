@@ -44,6 +44,7 @@ func isOurs(c *corev1.PodCondition) bool {
 // For a probe with a state, the condition is True for Succeeded, False otherwise, with the message of the state. The
 // marks of the state are set; the labels and annotations of the probe's other states are removed, whatever their value,
 // unless another probe sets the same. A probe without state keeps its marks: the Node may be unreachable.
+// Marks of a probe that cannot be run in the Pod are taken back, because no state will ever follow.
 //
 // What probes of the Pod's ledger have set, and no probe sets any more, is taken back: labels and annotations are
 // removed if the Pod still has the value of the ledger, and the condition becomes Unknown. A Pod that has ended, or that
@@ -70,13 +71,14 @@ func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reas
 	for _, marker := range b.Of(pod) {
 		for i := range marker.Probes {
 			p := &marker.Probes[i]
-			if podstate.Container(pod, p.Container) == nil {
+			container := podstate.Container(pod, p.Container)
+			if container == nil {
 				continue
 			}
 			name := JoinName(marker.Name, p.Name)
 			if s := byName[name]; s != nil {
 				m.apply(name, p, s)
-			} else if held, ok := ledger[name]; ok {
+			} else if held, ok := ledger[name]; ok && isUsable(p, container) {
 				m.keep(name, held)
 			}
 		}
@@ -85,6 +87,12 @@ func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reas
 	change.Labels, change.Annotations, change.Conditions = m.labels.change(), m.annotations.change(), m.conditions
 	b.writeLedger(pod, &change, m.ledger)
 	return change, m.why
+}
+
+// isUsable reports whether a Node may report a state of a probe.
+func isUsable(p *Probe, container *corev1.Container) bool {
+	_, err := Resolve(&p.Probe, container)
+	return err == nil
 }
 
 // writeLedger adds the ledger to the change, unless the Pod has the same ledger.
