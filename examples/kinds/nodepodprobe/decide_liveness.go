@@ -146,10 +146,12 @@ func requestOf(pod *corev1.Pod, container string) *v1beta1.ContainerRecreateRequ
 	}
 }
 
-// labelsOf returns the label with the name of the Pod, unless the name is too long for a label.
+// labelsOf returns the labels with the UID and the name of the Pod. A name that is too long for a label is left out.
+// Admission sets the UID as well.
 func labelsOf(pod *corev1.Pod) map[string]string {
-	if len(pod.Name) > 63 {
-		return nil
+	labels := map[string]string{apps.LabelRequestPodUID: string(pod.UID)}
+	if len(pod.Name) <= 63 {
+		labels[apps.LabelRequestPodName] = pod.Name
 	}
-	return map[string]string{apps.LabelRequestPodName: pod.Name}
+	return labels
 }

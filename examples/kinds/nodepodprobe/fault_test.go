@@ -274,11 +274,11 @@ func (w *story) changePod() {
 		w.Logf("user: Pod %s is deleted", name)
 		w.must(w.User.Delete(context.Background(), pod, options...))
 	case n < 9:
-		pod.Labels["app"] = w.one([]string{"web", "db", "none"})
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, "app", w.one([]string{"web", "db", "none"}))
 		w.Logf("user: Pod %s is of %s", name, pod.Labels["app"])
 		w.must(w.User.Update(context.Background(), pod))
 	case n < 12:
-		pod.Labels[w.one([]string{"role", "zone", "mine"})] = manual
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, w.one([]string{"role", "zone", "mine"}), manual)
 		w.Logf("user: Pod %s has labels %v", name, pod.Labels)
 		w.must(w.User.Update(context.Background(), pod))
 	case n < 13:
