@@ -82,16 +82,16 @@ func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []prob
 			return soon, nil
 		}
 	}
-	switch err := r.client.Create(ctx, requestOf(pod, container)); {
+	err = r.client.Create(ctx, requestOf(pod, container))
+	if err == nil || mayBeMade(err) {
+		r.backoff.Refused(attempt, reason.Reason{Code: LivenessFailed, Detail: message}, r.options.Clock.Now())
+	}
+	switch {
 	case apierrors.IsAlreadyExists(err):
 		return soon, nil
 	case err != nil:
-		if mayBeMade(err) {
-			r.backoff.Refused(attempt, reason.Reason{Code: LivenessFailed, Detail: message}, now)
-		}
 		return 0, err
 	}
-	r.backoff.Refused(attempt, reason.Reason{Code: LivenessFailed, Detail: message}, now)
 	r.events.Event(pod, corev1.EventTypeWarning, apps.EventLivenessFailed, "container "+container+" has failed its liveness probe and is restarted: "+reason.Shorten(message, 512))
 	r.options.Metrics.Done("restarted", 1)
 	return soon, nil
