@@ -80,8 +80,8 @@ type Instance struct {
 
 // Record is the memory of a probe about an instance of a container. The zero Record is the record of a new probe.
 type Record struct {
-	// Instance is the ID of the instance.
-	Instance string
+	// Instance is the ID of the instance, and Container the name of the container.
+	Instance, Container string
 	// Started is the time when the instance has started.
 	Started time.Time
 	// Check is the check of the results; a changed probe begins a new record.
@@ -128,6 +128,7 @@ func Next(target *Target, record Record, instance Instance, now time.Time) Step 
 	if record.Instance != instance.ID || !sameCheck(record.Check, check) {
 		step.Record = renewed(record, instance, check, now)
 	}
+	step.Record.Container = target.Container
 	step.Record.Started = instance.Started
 	step.Record.Check.Timeout = check.Timeout
 	if !instance.Running {
