@@ -4,9 +4,16 @@ package chaos_test
 func podProbeMutants() []mutant {
 	const room, probing = "examples/kinds/nodepodprobe/", "node/probing/"
 	found := schedules{tests: "./kinds/nodepodprobe"}
+	agent := schedules{tests: "./kinds/nodepodprobe/onnode"}
 	return []mutant{
+		{"a result of a former probe counts", probing + "publish.go", "err == nil && record.Container == a.Container && sameCheck(record.Check, check) {", "err == nil || record.Container == a.Container && sameCheck(record.Check, check) {", agent},
+		{"unchanged results are written", probing + "publish.go", "case p.rhythm.Refresh <= 0:", "case p.rhythm.Refresh < 0:", agent},
+		{"a failed write is repeated at once", room + "onnode/probes.go", "*written = now\n", "_ = written\n", agent},
+		{"thresholds do not count", probing + "next.go", "if record.Streak >= max(target.Probe.SuccessThreshold, 1) {", "if record.Streak >= 1 {", agent},
+		{"a check that could not be carried out has failed", probing + "prober/exec.go", "return undecided(err.Error())", "return probing.Result{Verdict: probing.Fail, Message: err.Error()}", agent},
+		{"a probe is never run again after a lost answer", room + "onnode/pod.go", "delete(o.running, target.Name)\n\to.due", "if result.Verdict != probing.Undecided {\n\t\tdelete(o.running, target.Name)\n\t}\n\to.due", agent},
 		{"a Node reports states for which the Node was not asked", probing + "accept.go", "case !a.asked[slot]:", "case !a.asked[slot] && r.Name == \"\":", found},
-		{"a Node reports states of Pods on other Nodes", probing + "accept.go", "pod.Spec.NodeName == node && node != \"\"", "node != \"\"", found},
+		{"a Node reports states of Pods on other Nodes", probing + "accept.go", "pod.Spec.NodeName == node && node != \"\"", "node != \"\"", schedules{tests: "../node/probing", only: "TestAccept"}},
 		{"marks of former probes stay", probing + "mark.go", "m.takeBack(ledger)\n", "_ = ledger\n", found},
 		{"a value of a user is taken back", probing + "keys.go", "if have, ok := k.have[key]; ok && have == value {\n\t\t\tk.gone", "if _, ok := k.have[key]; ok && value != \"\" {\n\t\t\tk.gone", found},
 		{"a later marker wins", probing + "keys.go", "return owner, k.wants[key] == value", "k.wants[key] = value\n\t\treturn owner, true", found},

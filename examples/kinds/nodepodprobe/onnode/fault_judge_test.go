@@ -70,9 +70,6 @@ func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 		was, known := before[key]
 		if !known || was.State != s.State || was.Message != s.Message {
 			news = true
-			if known && s.State == v1alpha1.ProbeUnknown && !l.isNew(key, wanted[key].ContainerName, was.LastProbeTime.Time) {
-				l.breaks("forgotten", "%s was %s: %q", key, was.State, was.Message)
-			}
 			if s.State != v1alpha1.ProbeUnknown && !l.wasSeen(key, wanted[key].Probe.Exec.Command[0], &s) {
 				l.breaks("invented", "%s is %s: %q", key, s.State, s.Message)
 			}
@@ -80,17 +77,6 @@ func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 			l.breaks("ND-35", "the state of %s has not changed, and its time has", key)
 		}
 	}
-	newest := map[string]v1alpha1.ContainerProbe{}
-	if current := l.list(); current != nil {
-		newest = asked(&current.Spec)
-	}
-	l.story.mu.Lock()
-	for key, s := range after {
-		if s.State != v1alpha1.ProbeUnknown && cmp.Equal(newest[key], wanted[key]) {
-			delete(l.changed, key)
-		}
-	}
-	l.story.mu.Unlock()
 	if !news {
 		l.breaks("ND-35", "a status without news: %v", after)
 	}
@@ -121,19 +107,6 @@ func (w *story) wasSeen(slot, command string, s *v1alpha1.ContainerProbeState) b
 		}
 	}
 	return false
-}
-
-// isNew reports whether the probe has changed since the last report, or the container has restarted.
-func (w *story) isNew(slot, container string, since time.Time) bool {
-	w.mu.Lock()
-	changed := w.changed[slot]
-	w.mu.Unlock()
-	w.Beside().Lock()
-	defer w.Beside().Unlock()
-	uid, _, _ := strings.Cut(slot, " ")
-	return changed || slices.ContainsFunc(w.Nodes.Instances(), func(i faultapi.Instance) bool {
-		return string(i.Pod.UID) == uid && i.Name == container && i.Started.After(since.Add(-time.Second))
-	})
 }
 
 // converged: the status has exactly the probes of the list, in the states that they find.

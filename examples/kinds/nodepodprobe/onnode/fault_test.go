@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -43,7 +42,7 @@ func faults(t testing.TB) chaos.Plan {
 	return chaos.Plan{
 		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&list{})}, Seeds: 200, Steps: 400, Quiet: time.Minute,
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, fails: map[string]bool{}, answers: map[string][]answer{}, changed: map[string]bool{}}
+			w := &story{World: world, fails: map[string]bool{}, answers: map[string][]answer{}}
 			return chaos.Subject{
 				Setup: w.idle, Beside: []func(context.Context, *chaos.Process, manager.Manager) error{w.agent},
 				Begin: w.begin, Users: w.users, Settle: w.settle, Denies: w.denies, Wrote: w.judge, Check: w.check, Converged: w.converged,
@@ -59,12 +58,10 @@ type story struct {
 	*chaos.World
 
 	denied bool
-	former map[string]v1alpha1.ContainerProbe // of the last list
 
 	mu      sync.Mutex
 	fails   map[string]bool     // probes that fail, by Pod and command
 	answers map[string][]answer // by instance and command
-	changed map[string]bool     // probes changed since a report, by Pod and name
 	broken  []string            // rules broken in a goroutine of the agent
 }
 
@@ -254,13 +251,6 @@ func (w *story) fill() {
 			spec.PodProbes = append(spec.PodProbes, p)
 		}
 	}
-	is := asked(&spec)
-	for key, probe := range is {
-		if before, known := w.former[key]; !known || !equality.Semantic.DeepEqual(before, probe) {
-			w.changed[key] = true
-		}
-	}
-	w.former = is
 	current := w.list()
 	raw, err := json.Marshal(spec)
 	w.must(err)
