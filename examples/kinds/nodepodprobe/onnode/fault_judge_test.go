@@ -70,7 +70,7 @@ func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 		was, known := before[key]
 		if !known || was.State != s.State || was.Message != s.Message {
 			news = true
-			if s.State != v1alpha1.ProbeUnknown && !l.wasSeen(key, wanted[key].Probe.Exec.Command[0], &s) {
+			if s.State != v1alpha1.ProbeUnknown && !l.wasSeen(key, wanted[key].Probe, &s) {
 				l.breaks("invented", "%s is %s: %q", key, s.State, s.Message)
 			}
 		} else if !was.LastTransitionTime.Equal(&s.LastTransitionTime) {
@@ -91,19 +91,33 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// wasSeen reports whether an instance of the Pod has ended, or has given the answer.
-func (w *story) wasSeen(slot, command string, s *v1alpha1.ContainerProbeState) bool {
+// wasSeen reports whether an instance of the Pod has ended, or has given the answer as often in a row as the threshold
+// says. A lost answer does not count.
+func (w *story) wasSeen(slot string, probe v1alpha1.ContainerProbeSpec, s *v1alpha1.ContainerProbeState) bool {
 	uid, _, _ := strings.Cut(slot, " ")
+	failed, threshold := s.State == v1alpha1.ProbeFailed, max(probe.SuccessThreshold, 1)
 	if strings.HasSuffix(s.Message, "is Non-running") {
-		return s.State == v1alpha1.ProbeFailed
+		return failed
+	}
+	if failed {
+		threshold = max(probe.FailureThreshold, 1)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, answers := range w.answers {
-		if strings.HasPrefix(key, uid+"/") && strings.HasSuffix(key, " "+command) && slices.ContainsFunc(answers, func(a answer) bool {
-			return !a.lost && a.failed == (s.State == v1alpha1.ProbeFailed) && a.message == s.Message
-		}) {
-			return true
+		if !strings.HasPrefix(key, uid+"/") || !strings.HasSuffix(key, " "+probe.Exec.Command[0]) {
+			continue
+		}
+		row := int32(0)
+		for _, a := range answers {
+			if row++; !a.lost && a.failed != failed {
+				row = 0
+			} else if a.lost {
+				row--
+			}
+			if row >= threshold && a.message == s.Message {
+				return true
+			}
 		}
 	}
 	return false
@@ -131,30 +145,5 @@ func (w *story) converged() {
 		if s := reported[key]; s.State != want {
 			w.Failf("ND-30", "probe %s is %s: %q, want %s", key, s.State, s.Message, want)
 		}
-		if ended {
-			continue
-		}
-		w.judgeThreshold(key, &probe, w.Nodes.Instances()[i].ID, reported[key].State)
-	}
-}
-
-// judgeThreshold: the last answers in a row are as many as the threshold says.
-func (w *story) judgeThreshold(key string, probe *v1alpha1.ContainerProbe, instance string, state v1alpha1.ProbeState) {
-	threshold := probe.Probe.SuccessThreshold
-	if state == v1alpha1.ProbeFailed {
-		threshold = probe.Probe.FailureThreshold
-	}
-	row := int32(0)
-	for _, a := range slices.Backward(w.answers[instance+" "+probe.Probe.Exec.Command[0]]) {
-		if a.lost {
-			continue
-		}
-		if a.failed != (state == v1alpha1.ProbeFailed) {
-			break
-		}
-		row++
-	}
-	if row < threshold {
-		w.Failf("ND-32", "probe %s is %s after %d answers, want %d", key, state, row, threshold)
 	}
 }

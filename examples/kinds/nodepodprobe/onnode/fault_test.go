@@ -265,8 +265,9 @@ func (w *story) fill() {
 
 func (w *story) probe(name string) (p v1alpha1.ContainerProbe) {
 	p.Name, p.ContainerName = name, []string{"app", "log"}[w.Rand().IntN(2)]
-	p.Probe.Exec = &corev1.ExecAction{Command: []string{[]string{"x", "y", "z"}[w.Rand().IntN(3)]}}
-	p.Probe.PeriodSeconds, p.Probe.FailureThreshold, p.Probe.SuccessThreshold = int32(w.Rand().IntN(4)), int32(w.Rand().IntN(3)), int32(w.Rand().IntN(3))
+	n := w.Rand().IntN(3) // the thresholds depend on the command, because other numbers keep the results of a probe
+	p.Probe.Exec = &corev1.ExecAction{Command: []string{[]string{"x", "y", "z"}[n]}}
+	p.Probe.PeriodSeconds, p.Probe.FailureThreshold, p.Probe.SuccessThreshold = int32(w.Rand().IntN(4)), int32(n), int32(2-n)
 	return p
 }
 
