@@ -26,7 +26,7 @@ func TestProbesTakeOver(t *testing.T) {
 	n := newNode(t)
 	pods := []*corev1.Pod{n.pod("web-b", "app"), n.pod("web-a", "app")} // OpenKruise lists Pods in the order of their coming
 	controllertest.Restore(t, n, n.namespace, "../kinds/nodepodprobe/testdata/openkruise-1.9/marker.yaml")
-	at := metav1.NewTime(time.Now().Add(-time.Minute).Truncate(time.Second))
+	at := metav1.NewTime(time.Now().Add(time.Second).Truncate(time.Second)) // after the start of the containers
 	list := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 	var status v1alpha1.NodePodProbeStatus
 	for _, pod := range pods {
