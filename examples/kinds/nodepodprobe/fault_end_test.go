@@ -69,6 +69,9 @@ type marks struct {
 func (w *story) endOfPod(pod *corev1.Pod, list *v1alpha1.NodePodProbe, markers []*v1alpha1.PodProbeMarker) {
 	var asked []string
 	for _, p := range list.Spec.PodProbes {
+		if p.UID == string(pod.UID) && p.IP != pod.Status.PodIP {
+			w.Failf("PP-3", "the list of %s has the address %q of Pod %s, want %q", list.Name, p.IP, pod.Name, pod.Status.PodIP)
+		}
 		for _, probe := range p.Probes {
 			if p.UID == string(pod.UID) {
 				asked = append(asked, probe.Name)
