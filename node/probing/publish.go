@@ -102,7 +102,7 @@ func (p *publishing) current(record Record, a *Assigned, ip string) Record {
 	if record.State == "" {
 		return record
 	}
-	if check, err := CheckOf(&a.Probe, ip); err == nil && record.Container == a.Container && sameCheck(record.Check, check) {
+	if check, err := checkOf(&a.Probe, ip); err == nil && record.Container == a.Container && sameCheck(record.Check, check) {
 		return record
 	}
 	return Record{Instance: record.Instance, Started: record.Started, State: Unknown, Probed: record.Probed, Changed: p.now}

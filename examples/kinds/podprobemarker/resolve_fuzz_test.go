@@ -85,7 +85,7 @@ func checkMarks(t *testing.T, book *probing.Book, marker *probing.Marker) {
 	for _, state := range []probing.State{probing.Succeeded, probing.Failed, probing.Unknown} {
 		var states []probing.ProbeState
 		for i := range marker.Probes {
-			states = append(states, probing.ProbeState{Name: probing.JoinName(marker.Name, marker.Probes[i].Name), State: state})
+			states = append(states, probing.ProbeState{Name: marker.Name + "#" + marker.Probes[i].Name, State: state})
 		}
 		change, _ := book.Mark(pod, states)
 		set := map[string]string{}

@@ -123,8 +123,8 @@ func FuzzList(f *testing.F) {
 				address := check.TCP.Addr()
 				if check.HTTP != nil {
 					address = check.HTTP.Address.Addr()
-				} else if check.GRPC != nil {
-					address = check.GRPC.Address.Addr()
+				} else if check.GRPC.IsValid() {
+					address = check.GRPC.Addr()
 				}
 				if want, err := netip.ParseAddr(target.IP); address.IsValid() && (err != nil || address != want.Unmap() && address != want) {
 					t.Errorf("a check of %s goes to %s", target.IP, address)
