@@ -21,7 +21,8 @@ type Entry struct {
 
 // Assigned is a probe in the spec of a Node.
 type Assigned struct {
-	// Name is unique in the Pod: "<marker>#<probe>" for a probe of a Marker. A probe of a source other than Markers has a name without "#".
+	// Name is unique in the Pod: "<marker>#<probe>" for a probe of a Marker. A probe of a source other than Markers has
+	// a name without "#".
 	Name      string
 	Container string
 	Probe     corev1.Probe
