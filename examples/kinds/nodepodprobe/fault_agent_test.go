@@ -113,18 +113,18 @@ func (w *story) lie(node string) {
 	}
 	status := *list.Status.DeepCopy()
 	for range 1 + w.Rand().IntN(4) {
-		false1 := v1alpha1.PodProbeStatus{Namespace: w.one([]string{team, "kube-system"}), Name: w.one(podNames()), UID: "none"}
+		entry := v1alpha1.PodProbeStatus{Namespace: w.one([]string{team, "kube-system"}), Name: w.one(podNames()), UID: "none"}
 		if pod := w.AnyPod(); pod != nil {
-			false1.Name, false1.UID = pod.Name, string(pod.UID)
+			entry.Name, entry.UID = pod.Name, string(pod.UID)
 		}
 		for range 1 + w.Rand().IntN(3) {
-			false1.ProbeStates = append(false1.ProbeStates, v1alpha1.ContainerProbeState{
-				Name:    w.one([]string{"m#p", "xm#p", "other#q", "none#p", "m#p#q", "p", "#", "", false1.Name + "-app"}),
+			entry.ProbeStates = append(entry.ProbeStates, v1alpha1.ContainerProbeState{
+				Name:    w.one([]string{"m#p", "xm#p", "other#q", "none#p", "m#p#q", "p", "#", "", entry.Name + "-app"}),
 				State:   v1alpha1.ProbeState(w.one([]string{"Succeeded", "Failed", "Unknown", "Odd", ""})),
 				Message: w.one([]string{"a lie", "", strings.Repeat("lie ", 1000)}), LastProbeTime: metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second)),
 			})
 		}
-		status.PodProbeStatuses = append(status.PodProbeStatuses, false1)
+		status.PodProbeStatuses = append(status.PodProbeStatuses, entry)
 	}
 	w.write(list, status)
 }

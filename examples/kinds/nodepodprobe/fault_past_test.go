@@ -56,18 +56,18 @@ func newPast() *past {
 // learn reads the events since the last call.
 func (w *story) learn() *past {
 	p := w.past
-	for _, e := range p.since(w, "nodes", w.Server.Events(&corev1.Node{})) {
+	for _, e := range p.since("nodes", w.Server.Events(&corev1.Node{})) {
 		if node, ok := e.Object.(*corev1.Node); ok {
 			p.ready[node.Name] = p.ready[node.Name] || node.Status.Conditions != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue
 			p.virtual[node.Name] = p.virtual[node.Name] || node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet
 		}
 	}
-	for _, e := range p.since(w, "pods", w.Server.Events(&corev1.Pod{})) {
+	for _, e := range p.since("pods", w.Server.Events(&corev1.Pod{})) {
 		if pod, ok := e.Object.(*corev1.Pod); ok {
 			p.learnPod(pod)
 		}
 	}
-	for _, e := range p.since(w, "markers", w.Server.Events(&v1alpha1.PodProbeMarker{})) {
+	for _, e := range p.since("markers", w.Server.Events(&v1alpha1.PodProbeMarker{})) {
 		if m, ok := e.Object.(*v1alpha1.PodProbeMarker); ok {
 			for i := range m.Spec.Probes {
 				key := m.Name + "#" + m.Spec.Probes[i].Name
@@ -75,7 +75,7 @@ func (w *story) learn() *past {
 			}
 		}
 	}
-	for _, e := range p.since(w, "lists", w.Server.Events(&v1alpha1.NodePodProbe{})) {
+	for _, e := range p.since("lists", w.Server.Events(&v1alpha1.NodePodProbe{})) {
 		if list, ok := e.Object.(*v1alpha1.NodePodProbe); ok {
 			p.learnList(list)
 		}
@@ -83,7 +83,7 @@ func (w *story) learn() *past {
 	return p
 }
 
-func (p *past) since(_ *story, kind string, events []faultapi.Event) []faultapi.Event {
+func (p *past) since(kind string, events []faultapi.Event) []faultapi.Event {
 	begin := p.events[kind]
 	p.events[kind] = len(events)
 	return events[begin:]
