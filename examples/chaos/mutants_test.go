@@ -43,7 +43,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/kinds/cloneset/"
-	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), imagePullJobMutants(), daemonMutants(), restartMutants(), preDownloadMutants(), watchMutants(), embedMutants()), []mutant{
+	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), imagePullJobMutants(), podProbeMutants(), daemonMutants(), restartMutants(), preDownloadMutants(), watchMutants(), embedMutants()), []mutant{
 		{
 			"a Pod that nobody brings back into service is taken back", "podcontrol/choose.go",
 			"return p.Leaving && !p.Named && p.Unreadable == nil && !p.Marked", "return p.Leaving && !p.Named && !p.Marked",

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -161,10 +163,12 @@ func TestLiveness(t *testing.T) {
 		}
 	}
 	var pods corev1.PodList
+	restarts := map[types.UID]v1beta1.ContainerRecreateRequest{}
 	controlplanetest.Eventually(t, 3*within, func(ctx context.Context) error {
 		if err := n.List(ctx, &pods, client.InNamespace(n.namespace), client.MatchingLabels(labels)); err != nil {
 			return err
 		}
+		n.collect(ctx, restarts)
 		if len(pods.Items) != 3 {
 			return fmt.Errorf("%d Pods", len(pods.Items))
 		}
@@ -175,6 +179,7 @@ func TestLiveness(t *testing.T) {
 		}
 		return nil
 	})
+	n.oneByOne(restarts)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Spec.Containers[0].LivenessProbe != nil || pod.Annotations[apps.AnnotationContainerProbeContext] == "" {
@@ -188,4 +193,33 @@ func TestLiveness(t *testing.T) {
 		}
 	}
 	n.told(&pods.Items[0], apps.EventLivenessFailed)
+}
+
+// collect adds the requests for restarts.
+func (n *node) collect(ctx context.Context, known map[types.UID]v1beta1.ContainerRecreateRequest) {
+	n.t.Helper()
+	var list v1beta1.ContainerRecreateRequestList
+	if err := n.List(ctx, &list, client.InNamespace(n.namespace)); err != nil {
+		n.t.Error(err)
+	}
+	for _, r := range list.Items {
+		known[r.UID] = r
+	}
+}
+
+// oneByOne: no restart begins before the one before has ended.
+func (n *node) oneByOne(restarts map[types.UID]v1beta1.ContainerRecreateRequest) {
+	n.t.Helper()
+	sorted := slices.SortedFunc(maps.Values(restarts), func(a, b v1beta1.ContainerRecreateRequest) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	if len(sorted) < 3 {
+		n.t.Errorf("EL-2 %d requests for restarts, want 3 at least", len(sorted))
+	}
+	for i := range sorted[:max(len(sorted)-1, 0)] {
+		if end := sorted[i].Status.CompletionTime; end == nil || end.After(sorted[i+1].CreationTimestamp.Time) {
+			n.t.Errorf("EL-2 request %s of Pod %s ends at %v, and %s of Pod %s was made at %v", sorted[i].Name, sorted[i].Spec.PodName, end,
+				sorted[i+1].Name, sorted[i+1].Spec.PodName, sorted[i+1].CreationTimestamp)
+		}
+	}
 }

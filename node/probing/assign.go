@@ -21,7 +21,8 @@ type Entry struct {
 
 // Assigned is a probe in the spec of a Node.
 type Assigned struct {
-	// Name is unique in the Pod: see JoinName. A probe of a source other than Markers has a name without "#".
+	// Name is unique in the Pod: "<marker>#<probe>" for a probe of a Marker. A probe of a source other than Markers has
+	// a name without "#".
 	Name      string
 	Container string
 	Probe     corev1.Probe
@@ -65,12 +66,12 @@ func (b *Book) assigned(pod *corev1.Pod) (probes []Assigned, unusable reason.Lis
 			resolved, err := Resolve(&p.Probe, container)
 			if err != nil {
 				for _, why := range reason.From(err) {
-					why.Object, why.Path = reason.ObjectOf("Pod", pod), "probes["+JoinName(m.Name, p.Name)+"]."+why.Path
+					why.Object, why.Path = reason.ObjectOf("Pod", pod), "probes["+joinName(m.Name, p.Name)+"]."+why.Path
 					unusable = append(unusable, why)
 				}
 				continue
 			}
-			probes = append(probes, Assigned{Name: JoinName(m.Name, p.Name), Container: p.Container, Probe: resolved})
+			probes = append(probes, Assigned{Name: joinName(m.Name, p.Name), Container: p.Container, Probe: resolved})
 		}
 	}
 	return probes, unusable

@@ -23,8 +23,10 @@ type Check struct {
 	HTTP *HTTPGet
 	// TCP is an address of the Pod to connect to.
 	TCP netip.AddrPort
-	// GRPC is a health check of a gRPC server in the Pod.
-	GRPC *GRPC
+	// GRPC is the address of a gRPC server in the Pod, for a request of grpc.health.v1.Health/Check.
+	GRPC netip.AddrPort
+	// Service is the service for GRPC; empty for the whole server.
+	Service string
 	// Timeout is the limit for the whole check, at least a second.
 	Timeout time.Duration
 }
@@ -40,17 +42,10 @@ type HTTPGet struct {
 	Headers []corev1.HTTPHeader
 }
 
-// GRPC is a request of grpc.health.v1.Health/Check to a Pod.
-type GRPC struct {
-	Address netip.AddrPort
-	// Service is the name of the service; empty for the whole server.
-	Service string
-}
-
-// CheckOf returns the Check of a probe in a Pod with the given IP address. Every request goes to the Pod's address,
+// checkOf returns the Check of a probe in a Pod with the given IP address. Every request goes to the Pod's address,
 // whatever host the probe names: an agent reaches hosts that the author of a probe must not reach. Port names must have
 // been replaced: see Resolve. The error is a reason.Reason with the code UnusableProbe.
-func CheckOf(probe *corev1.Probe, podIP string) (Check, error) {
+func checkOf(probe *corev1.Probe, podIP string) (Check, error) {
 	check := Check{Timeout: seconds(probe.TimeoutSeconds)}
 	handlers := 0
 	for _, set := range []bool{probe.Exec != nil, probe.HTTPGet != nil, probe.TCPSocket != nil, probe.GRPC != nil} {
@@ -78,11 +73,10 @@ func CheckOf(probe *corev1.Probe, podIP string) (Check, error) {
 	case probe.TCPSocket != nil:
 		check.TCP, err = portAt("probe.tcpSocket.port", probe.TCPSocket.Port, address)
 	default:
-		check.GRPC = &GRPC{}
 		if probe.GRPC.Service != nil {
-			check.GRPC.Service = *probe.GRPC.Service
+			check.Service = *probe.GRPC.Service
 		}
-		check.GRPC.Address, err = portAt("probe.grpc.port", intstr.FromInt32(probe.GRPC.Port), address)
+		check.GRPC, err = portAt("probe.grpc.port", intstr.FromInt32(probe.GRPC.Port), address)
 	}
 	if err != nil {
 		return Check{}, err

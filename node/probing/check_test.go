@@ -43,7 +43,7 @@ func TestCheckOf(t *testing.T) {
 		{"ND-71 tcp goes to the Pod, whatever the host", tcpSocket("127.0.0.1", intstr.FromInt32(8080)), "10.0.0.1", probing.Check{TCP: address, Timeout: time.Second}},
 		{"tcp, the number is text", tcpSocket("", intstr.FromString("8080")), "10.0.0.1", probing.Check{TCP: address, Timeout: time.Second}},
 		{"grpc", corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 8080, Service: ptr.To("s")}}}, "10.0.0.1", probing.Check{
-			GRPC: &probing.GRPC{Address: address, Service: "s"}, Timeout: time.Second,
+			GRPC: address, Service: "s", Timeout: time.Second,
 		}},
 		{"PP 7.4 no address", tcpSocket("", intstr.FromInt32(80)), "", probing.Check{}},
 		{"ND-71 the Node itself", tcpSocket("", intstr.FromInt32(80)), "127.0.0.1", probing.Check{}},

@@ -312,8 +312,8 @@ func FuzzCheckOf(f *testing.F) {
 			address := c.TCP
 			if c.HTTP != nil {
 				address = c.HTTP.Address
-			} else if c.GRPC != nil {
-				address = c.GRPC.Address
+			} else if c.GRPC.IsValid() {
+				address = c.GRPC
 			}
 			if a := address.Addr(); a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || address.Port() == 0 || c.Timeout < time.Second {
 				t.Errorf("%+v", c)

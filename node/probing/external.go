@@ -23,7 +23,7 @@ func (b *Book) External(pod *corev1.Pod) (states []ProbeState) {
 				continue
 			}
 			s := ProbeState{
-				Name: JoinName(m.Name, p.Name), State: Unknown, Message: c.Message,
+				Name: joinName(m.Name, p.Name), State: Unknown, Message: c.Message,
 				Probed: c.LastProbeTime.Time, Changed: c.LastTransitionTime.Time,
 			}
 			switch c.Status {

@@ -11,37 +11,37 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Ledger is the list of marks set on a Pod by each probe, by the probe's name. The Pod keeps the Ledger as JSON in an
+// ledgerJSON is the list of marks set on a Pod by each probe, by the probe's name. The Pod keeps the ledger as JSON in an
 // annotation, in the same write as the marks.
-type Ledger map[string]Held
+type ledgerJSON map[string]heldMarks
 
-// Held are the marks set by a probe.
-type Held struct {
+// heldMarks are the marks set by a probe.
+type heldMarks struct {
 	Labels      map[string]string       `json:"labels,omitempty"`
 	Annotations map[string]string       `json:"annotations,omitempty"`
 	Condition   corev1.PodConditionType `json:"condition,omitempty"`
 }
 
-// IsZero reports whether the probe holds no mark.
-func (h Held) IsZero() bool {
+// isZero reports whether the probe holds no mark.
+func (h heldMarks) isZero() bool {
 	return len(h.Labels) == 0 && len(h.Annotations) == 0 && h.Condition == ""
 }
 
-// LedgerOf returns the Ledger of a Pod, empty if the Pod has none. The error names the annotation.
-func (b *Book) LedgerOf(pod *corev1.Pod) (Ledger, error) {
+// ledgerOf returns the ledger of a Pod, empty if the Pod has none. The error names the annotation.
+func (b *Book) ledgerOf(pod *corev1.Pod) (ledgerJSON, error) {
 	raw := pod.Annotations[b.annotations.Ledger]
 	if raw == "" {
-		return Ledger{}, nil
+		return ledgerJSON{}, nil
 	}
-	ledger := Ledger{}
+	ledger := ledgerJSON{}
 	if err := json.Unmarshal([]byte(raw), &ledger); err != nil {
-		return Ledger{}, fmt.Errorf("metadata.annotations[%s]: %w", b.annotations.Ledger, err)
+		return ledgerJSON{}, fmt.Errorf("metadata.annotations[%s]: %w", b.annotations.Ledger, err)
 	}
 	return ledger, nil
 }
 
-// encode returns the annotation; empty for an empty Ledger. Equal Ledgers have equal texts, because JSON sorts keys.
-func (l Ledger) encode() string {
+// encode returns the annotation; empty for an empty ledger. Equal ledgers have equal texts, because JSON sorts keys.
+func (l ledgerJSON) encode() string {
 	if len(l) == 0 {
 		return ""
 	}
@@ -63,7 +63,7 @@ func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.P
 		if pod.Namespace != namespace || !podstate.IsActive(pod) {
 			continue
 		}
-		ledger, err := b.LedgerOf(pod)
+		ledger, err := b.ledgerOf(pod)
 		if err != nil {
 			continue // damaged: nothing can be taken back
 		}
@@ -78,6 +78,6 @@ func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.P
 
 // isOf compares the whole name of the Marker: a Marker a does not own the probes of a Marker xa.
 func isOf(name, marker string) bool {
-	of, _, ok := SplitName(name)
+	of, _, ok := splitName(name)
 	return ok && of == marker
 }

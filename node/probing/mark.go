@@ -44,6 +44,7 @@ func isOurs(c *corev1.PodCondition) bool {
 // For a probe with a state, the condition is True for Succeeded, False otherwise, with the message of the state. The
 // marks of the state are set; the labels and annotations of the probe's other states are removed, whatever their value,
 // unless another probe sets the same. A probe without state keeps its marks: the Node may be unreachable.
+// Marks of a probe that cannot be run in the Pod are taken back, because no state will ever follow.
 //
 // What probes of the Pod's ledger have set, and no probe sets any more, is taken back: labels and annotations are
 // removed if the Pod still has the value of the ledger, and the condition becomes Unknown. A Pod that has ended, or that
@@ -54,7 +55,7 @@ func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reas
 		return change, nil
 	}
 	m := newMarking(pod)
-	ledger, err := b.LedgerOf(pod)
+	ledger, err := b.ledgerOf(pod)
 	if err != nil {
 		m.why = append(m.why, reason.Reason{
 			Code: UnreadableLedger, Object: reason.ObjectOf("Pod", pod), Path: "metadata.annotations[" + b.annotations.Ledger + "]",
@@ -70,13 +71,14 @@ func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reas
 	for _, marker := range b.Of(pod) {
 		for i := range marker.Probes {
 			p := &marker.Probes[i]
-			if podstate.Container(pod, p.Container) == nil {
+			container := podstate.Container(pod, p.Container)
+			if container == nil {
 				continue
 			}
-			name := JoinName(marker.Name, p.Name)
+			name := joinName(marker.Name, p.Name)
 			if s := byName[name]; s != nil {
 				m.apply(name, p, s)
-			} else if held, ok := ledger[name]; ok {
+			} else if held, ok := ledger[name]; ok && isUsable(p, container) {
 				m.keep(name, held)
 			}
 		}
@@ -87,8 +89,14 @@ func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reas
 	return change, m.why
 }
 
+// isUsable reports whether a Node may report a state of a probe.
+func isUsable(p *Probe, container *corev1.Container) bool {
+	_, err := Resolve(&p.Probe, container)
+	return err == nil
+}
+
 // writeLedger adds the ledger to the change, unless the Pod has the same ledger.
-func (b *Book) writeLedger(pod *corev1.Pod, change *podpatch.Change, ledger Ledger) {
+func (b *Book) writeLedger(pod *corev1.Pod, change *podpatch.Change, ledger ledgerJSON) {
 	have, exists := pod.Annotations[b.annotations.Ledger]
 	want := ledger.encode()
 	if want == have && (want != "" || !exists) {
@@ -108,20 +116,20 @@ type marking struct {
 	labels, annotations *keys
 	conditions          []corev1.PodCondition
 	types               map[corev1.PodConditionType]string // probe that owns a condition
-	ledger              Ledger
+	ledger              ledgerJSON
 	why                 reason.List
 }
 
 func newMarking(pod *corev1.Pod) *marking {
 	return &marking{
 		pod: pod, labels: newKeys(pod.Labels), annotations: newKeys(pod.Annotations),
-		types: map[corev1.PodConditionType]string{}, ledger: Ledger{},
+		types: map[corev1.PodConditionType]string{}, ledger: ledgerJSON{},
 	}
 }
 
 // apply sets the marks of a probe with a state.
 func (m *marking) apply(name string, p *Probe, s *ProbeState) {
-	var held Held
+	var held heldMarks
 	if m.owns(name, p.Condition) {
 		m.conditions = append(m.conditions, conditionOf(p.Condition, s))
 		held.Condition = p.Condition
@@ -135,7 +143,7 @@ func (m *marking) apply(name string, p *Probe, s *ProbeState) {
 		m.labels.remove(marks.Labels)
 		m.annotations.remove(marks.Annotations)
 	}
-	if !held.IsZero() {
+	if !held.isZero() {
 		m.ledger[name] = held
 	}
 }
@@ -176,20 +184,20 @@ func (m *marking) taken(name, path, owner string) {
 }
 
 // keep leaves the marks of a probe without state as they are.
-func (m *marking) keep(name string, held Held) {
+func (m *marking) keep(name string, held heldMarks) {
 	if _, taken := m.types[held.Condition]; held.Condition != "" && taken {
 		held.Condition = ""
 	} else if held.Condition != "" {
 		m.types[held.Condition] = name
 	}
 	held.Labels, held.Annotations = m.labels.keep(name, held.Labels), m.annotations.keep(name, held.Annotations)
-	if !held.IsZero() {
+	if !held.isZero() {
 		m.ledger[name] = held
 	}
 }
 
 // takeBack removes marks of the former ledger that no probe holds now.
-func (m *marking) takeBack(former Ledger) {
+func (m *marking) takeBack(former ledgerJSON) {
 	for _, name := range slices.Sorted(maps.Keys(former)) {
 		held := former[name]
 		m.labels.takeBack(held.Labels)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/node/probing"
@@ -140,6 +141,9 @@ func TestMark(t *testing.T) {
 		{"PP-12 the label was changed by others", nil, onNode("n1", "u", hasLabel("role", "boss"), hasLedger(`{"m#p":{"labels":{"role":"master"}}}`)), nil, "role=boss", ""},
 		{"PP-12 a probe has gone, the other stays", []probing.Marker{marker("m", probe("q", labeled("Succeeded", "role", "master")))}, onNode("n1", "u", hasLabel("role", "master"), hasLabel("old", "1"), hasLedger(`{"m#p":{"labels":{"old":"1","role":"master"}}}`)), states{state("m#q", "Succeeded")}, "role=master", ""},
 		{"PP-12 the Pod does not match any more", []probing.Marker{both}, onNode("n1", "u", func(p *corev1.Pod) { p.Labels = map[string]string{"role": "slave"} }, hasLedger(`{"m#p":{"labels":{"role":"slave"}}}`)), nil, "", ""},
+		{"PP-12 the probe can no longer be run", []probing.Marker{marker("m", probe("p", condition("c"), func(p *probing.Probe) {
+			p.Probe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("no such port")}}
+		}))}, onNode("n1", "u", hasCondition("c", "True", probing.ConditionSucceeded), hasLedger(`{"m#p":{"condition":"c"}}`)), nil, "c Unknown the probe of the condition has gone", ""},
 		{"a ledger cannot reach conditions of others", nil, onNode("n1", "u", hasCondition("Ready", "True", ""), hasCondition("gate", "True", "Written"), hasLedger(`{"m#p":{"condition":"gate"},"m#q":{"condition":"Ready"}}`)), nil, "Ready True, gate True", ""},
 		{"a damaged ledger", []probing.Marker{both}, onNode("n1", "u", hasLedger(`{"m#p":7}`)), states{state("m#p", "Succeeded")}, "role=master", "UnreadableLedger"},
 		{"PP-7 the Pod is being deleted", []probing.Marker{both}, onNode("n1", "u", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), states{state("m#p", "Succeeded")}, "", ""},

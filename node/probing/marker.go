@@ -59,12 +59,12 @@ type Marks struct {
 // separator stands between the names of a Marker and of a probe. The name of an object in Kubernetes never has a "#".
 const separator = "#"
 
-// JoinName returns the name of a Marker's probe in entries and reports: "<marker>#<probe>", as in OpenKruise.
-func JoinName(marker, probe string) string { return marker + separator + probe }
+// joinName returns the name of a Marker's probe in entries and reports: "<marker>#<probe>", as in OpenKruise.
+func joinName(marker, probe string) string { return marker + separator + probe }
 
-// SplitName returns both parts of a probe's name. ok is false for names of any other form, for example from a hostile
+// splitName returns both parts of a probe's name. ok is false for names of any other form, for example from a hostile
 // Node.
-func SplitName(name string) (marker, probe string, ok bool) {
+func splitName(name string) (marker, probe string, ok bool) {
 	marker, probe, ok = strings.Cut(name, separator)
 	if ok = ok && marker != "" && probe != "" && !strings.Contains(probe, separator); !ok {
 		return "", "", false

@@ -19,7 +19,7 @@ import (
 // Slot names a probe of a Pod, and is the key of the probe's Record.
 type Slot struct {
 	Pod types.UID
-	// Probe is the name of the probe: see JoinName.
+	// Probe is the name of the probe: see Assigned.
 	Probe string
 }
 
@@ -31,7 +31,8 @@ type Target struct {
 	Pod types.UID
 	// IP is the Pod's address.
 	IP string
-	// NotBefore is the earliest time of the first run: see Spread.
+	// NotBefore is the earliest time of the first run, within a period after the start of the agent. If many probes
+	// start at once, the times divide the first runs evenly.
 	NotBefore time.Time
 }
 
@@ -51,16 +52,16 @@ func Targets(entries []Entry, started time.Time) (targets []Target) {
 			seen[slot] = true
 			targets = append(targets, Target{
 				Assigned: p, Pod: e.UID, IP: e.IP,
-				NotBefore: Spread(slot, started, seconds(p.Probe.PeriodSeconds)),
+				NotBefore: spread(slot, started, seconds(p.Probe.PeriodSeconds)),
 			})
 		}
 	}
 	return targets
 }
 
-// Spread returns a time within a period after the start of an agent, always the same for a probe. If many probes start
-// at once, Spread divides the first runs evenly.
-func Spread(slot Slot, started time.Time, period time.Duration) time.Time {
+// spread returns a time within a period after the start of an agent, always the same for a probe. If many probes start
+// at once, spread divides the first runs evenly.
+func spread(slot Slot, started time.Time, period time.Duration) time.Time {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(slot.Pod)) // a hash returns no error
 	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(slot.Pod))))
@@ -80,8 +81,8 @@ type Instance struct {
 
 // Record is the memory of a probe about an instance of a container. The zero Record is the record of a new probe.
 type Record struct {
-	// Instance is the ID of the instance.
-	Instance string
+	// Instance is the ID of the instance, and Container the name of the container.
+	Instance, Container string
 	// Started is the time when the instance has started.
 	Started time.Time
 	// Check is the check of the results; a changed probe begins a new record.
@@ -115,7 +116,7 @@ type Step struct {
 func Next(target *Target, record Record, instance Instance, now time.Time) Step {
 	period := seconds(target.Probe.PeriodSeconds)
 	step := Step{Record: record, After: period}
-	check, err := CheckOf(&target.Probe, target.IP)
+	check, err := checkOf(&target.Probe, target.IP)
 	if err != nil {
 		why := reason.From(err)[0]
 		why.Path = "probes[" + target.Name + "]." + why.Path
@@ -128,6 +129,7 @@ func Next(target *Target, record Record, instance Instance, now time.Time) Step 
 	if record.Instance != instance.ID || !sameCheck(record.Check, check) {
 		step.Record = renewed(record, instance, check, now)
 	}
+	step.Record.Container = target.Container
 	step.Record.Started = instance.Started
 	step.Record.Check.Timeout = check.Timeout
 	if !instance.Running {

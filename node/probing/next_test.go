@@ -59,7 +59,7 @@ func check(seconds int, command ...string) probing.Check {
 // known is a record of the instance a, with a state since second 5, probed at second 10.
 func known(state probing.State) probing.Record {
 	return probing.Record{
-		Instance: "a", Started: at(0), Check: check(1, "check"), State: state, Message: "old", Streak: 1, Probed: at(10), Changed: at(5),
+		Instance: "a", Container: "app", Started: at(0), Check: check(1, "check"), State: state, Message: "old", Streak: 1, Probed: at(10), Changed: at(5),
 	}
 }
 

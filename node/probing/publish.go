@@ -48,8 +48,9 @@ type Publication struct {
 // records are all records by slot, and written is the time of the last write; zero if none.
 //
 // A probe without state keeps the reported state. But if the container has started after that state was probed, or if
-// no state is reported yet, the state is Unknown. Reports about other probes and other Pods are dropped. The time of the change is kept if the state
-// is the same, and so is the time of the result if the message is the same, too.
+// no state is reported yet, the state is Unknown. The state is also Unknown if the probe in the spec has changed since
+// the result. Reports about other probes and other Pods are dropped. The time of the change is kept if the state is the
+// same, and so is the time of the result if the message is the same, too.
 func Publish(before []Report, entries []Entry, records map[Slot]Record, rhythm Rhythm, written, now time.Time) Publication {
 	p := &publishing{rhythm: rhythm, now: now}
 	old := statesBySlot(before)
@@ -68,7 +69,7 @@ func Publish(before []Report, entries []Entry, records map[Slot]Record, rhythm R
 			if known {
 				reported++
 			}
-			if state, ok := p.state(a.Name, was, known, records[slot]); ok {
+			if state, ok := p.state(a.Name, was, known, p.current(records[slot], &a, e.IP)); ok {
 				report.States = append(report.States, state)
 			}
 		}
@@ -93,6 +94,18 @@ type publishing struct {
 	states, messages bool
 	// refresh is the time until the next refresh; zero for never.
 	refresh time.Duration
+}
+
+// current returns the record of a probe. A record of another probe of the name, or of another container, says nothing
+// about the probe: the state is Unknown until Next begins a new record.
+func (p *publishing) current(record Record, a *Assigned, ip string) Record {
+	if record.State == "" {
+		return record
+	}
+	if check, err := checkOf(&a.Probe, ip); err == nil && record.Container == a.Container && sameCheck(record.Check, check) {
+		return record
+	}
+	return Record{Instance: record.Instance, Started: record.Started, State: Unknown, Probed: record.Probed, Changed: p.now}
 }
 
 // state returns the state to report for a probe.

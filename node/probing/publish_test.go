@@ -30,7 +30,7 @@ func said(name string, state probing.State, message string, probed float64) prob
 }
 
 func record(state probing.State, message string, probed, changed float64) probing.Record {
-	return probing.Record{Instance: "a", Started: at(0), State: state, Message: message, Probed: at(probed), Changed: at(changed)}
+	return probing.Record{Instance: "a", Container: "app", Started: at(0), Check: check(1, "check"), State: state, Message: message, Probed: at(probed), Changed: at(changed)}
 }
 
 func TestPublish(t *testing.T) {
@@ -40,6 +40,9 @@ func TestPublish(t *testing.T) {
 	asked := []probing.Entry{entry("u", "m#p")}
 	late := record("", "", 0, 0)
 	late.Started = at(50)
+	other, elsewhere := record("Failed", "broken", 99, 98), record("Failed", "broken", 99, 98)
+	other.Check, elsewhere.Container = check(1, "former"), "log"
+	unknown := probing.Publication{Reports: []probing.Report{report("u", probing.ProbeState{Name: "m#p", State: "Unknown", Probed: at(99), Changed: at(100)})}, Write: true}
 	for _, c := range []struct {
 		name    string
 		before  []probing.Report
@@ -80,6 +83,8 @@ func TestPublish(t *testing.T) {
 		{"ND-33 two probes of a container", before, []probing.Entry{entry("u", "m#p", "m#q")}, records{p: record("Succeeded", "fine", 99, 5), q: record("Failed", "no", 99, 98)}, probing.Rhythm{}, 10, probing.Publication{
 			Reports: []probing.Report{report("u", said("m#p", "Succeeded", "fine", 10), probing.ProbeState{Name: "m#q", State: "Failed", Message: "no", Probed: at(99), Changed: at(98)})}, Write: true,
 		}},
+		{"ND-30 a result of the former probe", before, asked, records{p: other}, probing.Rhythm{}, 10, unknown},
+		{"ND-30 a result of the former container", before, asked, records{p: elsewhere}, probing.Rhythm{}, 10, unknown},
 		{"PP-7 PP-12 the probe has gone", before, []probing.Entry{entry("u")}, records{p: record("Succeeded", "fine", 99, 5)}, probing.Rhythm{}, 10, probing.Publication{Write: true}},
 		{"PP-7 another UID", before, []probing.Entry{entry("v", "m#p")}, nil, probing.Rhythm{}, 10, probing.Publication{Write: true}},
 		{"a state reported twice", append(before, before...), asked, nil, probing.Rhythm{}, 10, probing.Publication{Reports: before, Write: true}},

@@ -221,11 +221,11 @@ func (r *Reconciler) read(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	return found, nil
 }
 
-// shapeOf returns the names and the ports of containers.
+// shapeOf returns the names, the ports and the variables of containers.
 func shapeOf(spec *corev1.PodSpec) (out corev1.PodSpec) {
 	slim := func(list []corev1.Container) (out []corev1.Container) {
 		for i := range list {
-			out = append(out, corev1.Container{Name: list[i].Name, Ports: list[i].Ports, RestartPolicy: list[i].RestartPolicy})
+			out = append(out, corev1.Container{Name: list[i].Name, Ports: list[i].Ports, Env: list[i].Env, RestartPolicy: list[i].RestartPolicy})
 		}
 		return out
 	}

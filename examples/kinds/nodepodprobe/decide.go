@@ -53,10 +53,24 @@ func next(node *corev1.Node, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePo
 		return leave
 	case !hasAgent:
 		return remove
-	case apiequality.Semantic.DeepEqual(list.Spec, wanted):
+	case isSame(&list.Spec, &wanted):
 		return leave
 	}
 	return update
+}
+
+// isSame compares lists. The order has no meaning, and OpenKruise adds Pods and probes at the end.
+func isSame(a, b *v1alpha1.NodePodProbeSpec) bool {
+	return len(a.Undecodable)+len(b.Undecodable) == 0 && apiequality.Semantic.DeepEqual(byName(a), byName(b))
+}
+
+func byName(spec *v1alpha1.NodePodProbeSpec) []v1alpha1.PodProbe {
+	pods := slices.Clone(spec.PodProbes)
+	for i := range pods {
+		pods[i].Probes = slices.SortedFunc(slices.Values(pods[i].Probes), func(a, b v1alpha1.ContainerProbe) int { return strings.Compare(a.Name, b.Name) })
+	}
+	slices.SortFunc(pods, func(a, b v1alpha1.PodProbe) int { return strings.Compare(a.UID, b.UID) })
+	return pods
 }
 
 func isReady(node *corev1.Node) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,9 @@ func livenessOf(pods []*corev1.Pod) (entries []probing.Entry, unusable reason.Li
 				refuse(reason.Shorten(err.Error(), 256))
 				continue
 			}
+			if resolved.Exec != nil {
+				expand(resolved.Exec.Command, container.Env)
+			}
 			resolved.PeriodSeconds = cmp.Or(resolved.PeriodSeconds, 10)
 			resolved.FailureThreshold = cmp.Or(resolved.FailureThreshold, 3)
 			e.Probes = append(e.Probes, probing.Assigned{Name: livenessName(pod, m.Name), Container: m.Name, Probe: resolved})
@@ -98,6 +102,43 @@ func livenessOf(pods []*corev1.Pod) (entries []probing.Entry, unusable reason.Li
 		}
 	}
 	return entries, unusable
+}
+
+// expand replaces $(NAME) in a command by the value in the container's spec, as the kubelet does for its own probes
+// (ExpandContainerCommandOnlyStatic in pkg/kubelet/container/helpers.go): a value from another object is empty there.
+// The text "$$" stands for "$", and an unknown name stays. Commands of PodProbeMarkers stay as they are, as in OpenKruise.
+func expand(command []string, env []corev1.EnvVar) {
+	values := map[string]string{}
+	for i := range env {
+		values[env[i].Name] = env[i].Value
+	}
+	for i, rest := range command {
+		var out strings.Builder
+		for {
+			before, after, found := strings.Cut(rest, "$")
+			out.WriteString(before)
+			if !found {
+				break
+			}
+			name, behind, closed := strings.Cut(strings.TrimPrefix(after, "("), ")")
+			value, known := values[name]
+			switch {
+			case strings.HasPrefix(after, "$"):
+				after = after[1:]
+				out.WriteString("$")
+			case strings.HasPrefix(after, "(") && closed && known:
+				after = behind
+				out.WriteString(value)
+			case strings.HasPrefix(after, "(") && closed: // text inside is no reference, either
+				after = behind
+				out.WriteString("$(" + name + ")")
+			default:
+				out.WriteString("$")
+			}
+			rest = after
+		}
+		command[i] = out.String()
+	}
 }
 
 // failing returns the name of the first container that has failed its liveness probe, and that still runs; empty if
@@ -146,10 +187,12 @@ func requestOf(pod *corev1.Pod, container string) *v1beta1.ContainerRecreateRequ
 	}
 }
 
-// labelsOf returns the label with the name of the Pod, unless the name is too long for a label.
+// labelsOf returns the labels with the UID and the name of the Pod. A name that is too long for a label is left out.
+// Admission sets the UID as well.
 func labelsOf(pod *corev1.Pod) map[string]string {
-	if len(pod.Name) > 63 {
-		return nil
+	labels := map[string]string{apps.LabelRequestPodUID: string(pod.UID)}
+	if len(pod.Name) <= 63 {
+		labels[apps.LabelRequestPodName] = pod.Name
 	}
-	return map[string]string{apps.LabelRequestPodName: pod.Name}
+	return labels
 }

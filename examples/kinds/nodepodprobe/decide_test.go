@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/kruise/probes"
@@ -30,6 +31,10 @@ func TestNext(t *testing.T) {
 	virtual := map[string]string{apps.LabelNodeType: apps.NodeTypeVirtualKubelet}
 	spec := probes.SpecOf([]probing.Entry{entry("a", "x")})
 	empty, full := &v1alpha1.NodePodProbe{}, &v1alpha1.NodePodProbe{Spec: spec}
+	two := probes.SpecOf([]probing.Entry{entry("a", "x"), entry("a", "y")})
+	turned := &v1alpha1.NodePodProbe{Spec: probes.SpecOf([]probing.Entry{entry("a", "y"), entry("a", "x")})}
+	damaged := full.DeepCopy()
+	damaged.Spec.Undecodable = []decode.Problem{{}}
 	going := full.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
 	for _, tt := range []struct {
@@ -49,6 +54,8 @@ func TestNext(t *testing.T) {
 		{"PP-3 new probes", nodeOf("True", nil), empty, spec, update},
 		{"7.4 no probes any more", nodeOf("True", nil), full, v1alpha1.NodePodProbeSpec{}, update},
 		{"ND-35 nothing new", nodeOf("True", nil), full, spec, leave},
+		{"7.2 another order", nodeOf("True", nil), turned, two, leave},
+		{"7.2 a field that cannot be decoded", nodeOf("True", nil), damaged, spec, update},
 		{"the list is being deleted", nodeOf("True", nil), going, v1alpha1.NodePodProbeSpec{}, leave},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,16 +2,20 @@ package nodepodprobe
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/node/probing"
@@ -65,6 +69,9 @@ func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []prob
 	if wait, err := r.backoff.Resting(attempt, now); err != nil {
 		return wait, nil //nolint:nilerr // the error was told when it occurred
 	}
+	if is, err := r.isBusy(ctx, pod); is || err != nil {
+		return soon, err
+	}
 	if r.options.Permit != nil {
 		if err := r.options.Permit(ctx, pod, disruption.Update); err != nil {
 			if len(reason.From(err)) == 0 {
@@ -75,13 +82,16 @@ func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []prob
 			return soon, nil
 		}
 	}
-	switch err := r.client.Create(ctx, requestOf(pod, container)); {
+	err = r.client.Create(ctx, requestOf(pod, container))
+	if err == nil || mayBeMade(err) {
+		r.backoff.Refused(attempt, reason.Reason{Code: LivenessFailed, Detail: message}, r.options.Clock.Now())
+	}
+	switch {
 	case apierrors.IsAlreadyExists(err):
 		return soon, nil
 	case err != nil:
 		return 0, err
 	}
-	r.backoff.Refused(attempt, reason.Reason{Code: LivenessFailed, Detail: message}, now)
 	r.events.Event(pod, corev1.EventTypeWarning, apps.EventLivenessFailed, "container "+container+" has failed its liveness probe and is restarted: "+reason.Shorten(message, 512))
 	r.options.Metrics.Done("restarted", 1)
 	return soon, nil
@@ -97,12 +107,27 @@ func (r *Reconciler) forgive(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// isRestarting reports whether containers of a Pod are being restarted.
+// mayBeMade reports whether a request may exist although the creation has returned an error: the answer was lost.
+func mayBeMade(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+}
+
+// isRestarting reports whether containers of a Pod are being restarted, as far as the cache shows.
 func (r *Reconciler) isRestarting(pod *corev1.Pod) bool {
-	for _, request := range r.requests.In(pod.Namespace) {
-		if request.Labels[apps.LabelRequestPodUID] == string(pod.UID) && request.DeletionTimestamp == nil && !api.HasEnded(&request.Status) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.requests.In(pod.Namespace), func(request *v1beta1.ContainerRecreateRequest) bool {
+		return isUnderWay(request, pod)
+	})
+}
+
+// isBusy asks the API server whether containers of a Pod are being restarted. The cache may not show a request that was
+// made a moment ago.
+func (r *Reconciler) isBusy(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	var list v1beta1.ContainerRecreateRequestList
+	err := r.live.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingLabels{apps.LabelRequestPodUID: string(pod.UID)})
+	return slices.ContainsFunc(list.Items, func(request v1beta1.ContainerRecreateRequest) bool { return isUnderWay(&request, pod) }), err
+}
+
+func isUnderWay(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
+	return request.Labels[apps.LabelRequestPodUID] == string(pod.UID) && request.DeletionTimestamp == nil && !api.HasEnded(&request.Status)
 }

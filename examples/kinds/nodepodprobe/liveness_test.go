@@ -1,6 +1,7 @@
 package nodepodprobe
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -123,6 +124,40 @@ func TestFailing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := failing(live(tt.edit), []probing.ProbeState{tt.state}); got != tt.want {
 				t.Errorf("container %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestVariables: a moved probe runs the command that the kubelet would run.
+func TestVariables(t *testing.T) {
+	pod := live(func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{
+			{Name: "PORT", Value: "80"}, {Name: "TWICE", Value: "$(PORT)"}, {Name: "PORT", Value: "81"},
+			{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+		}
+	})
+	for name, tt := range map[string]struct{ command, want string }{
+		"EL-1 a value, the last of the name":       {"at $(PORT)!", "at 81!"},
+		"EL-1 values are not looked into":          {"$(TWICE)", "$(PORT)"},
+		"EL-1 a value known to the Node alone":     {"-$(IP)-", "--"},
+		"EL-1 no such variable":                    {"$(NONE) $(cat /x)", "$(NONE) $(cat /x)"},
+		"EL-1 escaped":                             {"$$(PORT) $$$(PORT) $$", "$(PORT) $81 $"},
+		"EL-1 other uses of the sign":              {"$PORT $( $", "$PORT $( $"},
+		"EL-1 a sign before a letter of two bytes": {"$ä$(PORT)", "$ä81"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := json.Marshal([]moved{{"app", &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{tt.command}}}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.Annotations[apps.AnnotationContainerProbeContext] = string(raw)
+			entries, refused := livenessOf([]*corev1.Pod{pod})
+			if len(refused) > 0 || len(entries) != 1 {
+				t.Fatalf("%v, refused %v", entries, refused)
+			}
+			if diff := cmp.Diff([]string{tt.want}, entries[0].Probes[0].Probe.Exec.Command); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

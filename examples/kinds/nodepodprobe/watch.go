@@ -70,7 +70,8 @@ func (r *Reconciler) podChanged(q queue, before, after client.Object) {
 	}
 	book, err := r.currentBook()
 	marked := is.Annotations[apps.AnnotationProbeMarks] != "" || was != nil && was.Annotations[apps.AnnotationProbeMarks] != ""
-	if err != nil || marked || r.hasLiveness(is) || len(book.Of(is)) > 0 || was != nil && len(book.Of(was)) > 0 {
+	probed := func(pod *corev1.Pod) bool { return r.hasLiveness(pod) || len(book.Of(pod)) > 0 }
+	if err != nil || marked || probed(is) || was != nil && probed(was) {
 		wakeNode(q, is.Spec.NodeName)
 	}
 }

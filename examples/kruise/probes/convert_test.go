@@ -35,7 +35,8 @@ func TestThereAndBack(t *testing.T) {
 func TestResolve(t *testing.T) {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "m"}}
 	marker.Spec.Selector = &metav1.LabelSelector{}
-	marker.Spec.Probes = []v1alpha1.PodContainerProbe{{Name: "p", ContainerName: "app", PodConditionType: "Ready"}, {Name: "q", ContainerName: "app", PodConditionType: "c"}}
+	handler := v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}}}
+	marker.Spec.Probes = []v1alpha1.PodContainerProbe{{Name: "p", ContainerName: "app", PodConditionType: "Ready", Probe: handler}, {Name: "q", ContainerName: "app", PodConditionType: "c", Probe: handler}, {Name: "r", ContainerName: "app", PodConditionType: "d"}}
 	got, problems := probes.Resolve(marker)
 	if got.Selector.Matches(labels.Set{"a": "b"}) || len(problems) == 0 {
 		t.Errorf("7.1 selector %s, problems %v", got.Selector, problems)

@@ -1,9 +1,14 @@
 package probes
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -16,22 +21,26 @@ func Annotations() probing.Annotations {
 	return probing.Annotations{Ledger: apps.AnnotationProbeMarks, List: apps.AnnotationPodProbeMarkerList}
 }
 
-// Resolve returns what a PodProbeMarker asks for. Parts that OpenKruise would have refused have no effect, and problems
-// says why.
+// Resolve returns what a PodProbeMarker asks for. Invalid probes and an invalid selector have no effect, and nothing of
+// a spec with undecodable fields has an effect. problems says why.
 func Resolve(obj *v1alpha1.PodProbeMarker) (marker probing.Marker, problems reason.List) {
 	marker = probing.Marker{Namespace: obj.Namespace, Name: obj.Name, Selector: labels.Nothing()}
+	if len(obj.Spec.Undecodable) > 0 { // further checks would only report missing values
+		for _, p := range obj.Spec.Undecodable {
+			problems = append(problems, invalid(obj, p.Path, "cannot be decoded: "+p.Detail))
+		}
+		return marker, problems
+	}
 	refused := ValidateSpec(obj)
 	for _, err := range refused {
-		problems = append(problems, reason.Reason{Code: probing.InvalidMarker, Object: reason.ObjectOf("PodProbeMarker", obj), Path: err.Field, Detail: err.ErrorBody()})
+		problems = append(problems, invalid(obj, err.Field, err.ErrorBody()))
 	}
-	if s := obj.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-		if compiled, err := metav1.LabelSelectorAsSelector(s); err == nil {
-			marker.Selector = compiled
-		}
+	if compiled, err := metav1.LabelSelectorAsSelector(obj.Spec.Selector); err == nil && !hasFault(refused, "spec.selector") {
+		marker.Selector = compiled
 	}
 	for i := range obj.Spec.Probes {
 		p := &obj.Spec.Probes[i]
-		if isBuiltIn(p.PodConditionType) {
+		if hasFault(refused, fmt.Sprintf("spec.probes[%d]", i)) {
 			continue
 		}
 		probe := probing.Probe{Name: p.Name, Container: p.ContainerName, Probe: p.Probe.Probe, Condition: corev1.PodConditionType(p.PodConditionType)}
@@ -41,4 +50,16 @@ func Resolve(obj *v1alpha1.PodProbeMarker) (marker probing.Marker, problems reas
 		marker.Probes = append(marker.Probes, probe)
 	}
 	return marker, problems
+}
+
+func invalid(obj *v1alpha1.PodProbeMarker, path, detail string) reason.Reason {
+	return reason.Reason{Code: probing.InvalidMarker, Object: reason.ObjectOf("PodProbeMarker", obj), Path: path, Detail: detail}
+}
+
+// hasFault reports whether an error is about a field or a part of the field.
+func hasFault(errs field.ErrorList, path string) bool {
+	return slices.ContainsFunc(errs, func(err *field.Error) bool {
+		rest, isOf := strings.CutPrefix(err.Field, path)
+		return isOf && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }

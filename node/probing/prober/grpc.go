@@ -17,8 +17,7 @@ import (
 
 // askHealth asks a gRPC server for the health of a service, without TLS, as the kubelet does (KEP-2727). Only SERVING
 // passes.
-func (p *Prober) askHealth(ctx context.Context, check *probing.GRPC) probing.Result {
-	address := check.Address.String()
+func (p *Prober) askHealth(ctx context.Context, address, service string) probing.Result {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent(p.agent),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, address) }),
@@ -27,7 +26,7 @@ func (p *Prober) askHealth(ctx context.Context, check *probing.GRPC) probing.Res
 	if err != nil {
 		return undecided(err.Error())
 	}
-	answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: check.Service})
+	answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service})
 	_ = conn.Close() // the answer counts
 	switch code := status.Code(err); {
 	case err == nil && answer.GetStatus() == healthv1.HealthCheckResponse_SERVING:

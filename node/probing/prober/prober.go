@@ -63,8 +63,8 @@ func (p *Prober) Probe(ctx context.Context, id string, check *probing.Check) pro
 		result = p.get(limited, check.HTTP)
 	case check.TCP.IsValid():
 		result = connect(limited, check.TCP.String())
-	case check.GRPC != nil:
-		result = p.askHealth(limited, check.GRPC)
+	case check.GRPC.IsValid():
+		result = p.askHealth(limited, check.GRPC.String(), check.Service)
 	default:
 		result = undecided("the check is empty")
 	}

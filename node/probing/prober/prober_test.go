@@ -243,23 +243,23 @@ func TestGRPC(t *testing.T) {
 	slow := serve(t, func(s *grpc.Server) { healthv1.RegisterHealthServer(s, silent{}) })
 	for _, c := range []struct {
 		name  string
-		check probing.GRPC
+		check probing.Check
 		want  probing.Result
 	}{
-		{"the server", probing.GRPC{Address: at}, pass("service healthy")},
-		{"a service that is sick", probing.GRPC{Address: at, Service: "sick"}, fail("service unhealthy: NOT_SERVING")},
-		{"an unknown service", probing.GRPC{Address: at, Service: "none"}, fail("NotFound: unknown service")},
-		{"no health service", probing.GRPC{Address: none}, fail("the server has no health service of gRPC (grpc.health.v1.Health)")},
-		{"no answer", probing.GRPC{Address: slow}, fail("no answer before the timeout")},
+		{"the server", probing.Check{GRPC: at}, pass("service healthy")},
+		{"a service that is sick", probing.Check{GRPC: at, Service: "sick"}, fail("service unhealthy: NOT_SERVING")},
+		{"an unknown service", probing.Check{GRPC: at, Service: "none"}, fail("NotFound: unknown service")},
+		{"no health service", probing.Check{GRPC: none}, fail("the server has no health service of gRPC (grpc.health.v1.Health)")},
+		{"no answer", probing.Check{GRPC: slow}, fail("no answer before the timeout")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := prober.New(nil, "").Probe(t.Context(), "", &probing.Check{GRPC: &c.check, Timeout: time.Second})
+			got := prober.New(nil, "").Probe(t.Context(), "", &probing.Check{GRPC: c.check.GRPC, Service: c.check.Service, Timeout: time.Second})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error("(-want +got)\n" + diff)
 			}
 		})
 	}
-	refused := prober.New(nil, "").Probe(t.Context(), "", &probing.Check{GRPC: &probing.GRPC{Address: closed(t)}})
+	refused := prober.New(nil, "").Probe(t.Context(), "", &probing.Check{GRPC: closed(t)})
 	if refused.Verdict != probing.Fail || !strings.Contains(refused.Message, "connection refused") {
 		t.Errorf("refused: %+v", refused)
 	}

@@ -2,6 +2,8 @@ package onnode
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -214,13 +216,13 @@ func (p *Probes) follow(ctx context.Context, entries []probing.Entry) {
 			delete(p.pods, uid)
 		}
 	}
-	for uid, list := range targets {
+	for _, uid := range slices.Sorted(maps.Keys(targets)) {
 		one := p.pods[uid]
 		if one == nil {
 			one = p.newPod(ctx, uid)
 			p.pods[uid] = one
 		}
-		one.set(list)
+		one.set(targets[uid])
 	}
 }
 
