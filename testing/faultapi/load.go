@@ -29,6 +29,10 @@ func (s *Server) Load(objects ...client.Object) error {
 		if k.objects[client.ObjectKeyFromObject(obj)] != nil {
 			return apierrors.NewAlreadyExists(k.resource, obj.GetName())
 		}
+		var number int64
+		if n, err := fmt.Sscanf(string(obj.GetUID()), uidFormat, &number); n == 1 && err == nil {
+			s.uids = max(s.uids, number) // the objects come from another Server
+		}
 		obj.SetManagedFields(nil)
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		s.store(k, watch.Added, obj)

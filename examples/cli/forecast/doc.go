@@ -53,7 +53,8 @@ type Snapshot struct {
 
 // Budget is the state of a PodUnavailableBudget.
 type Budget struct {
-	Name string `json:"name"`
+	Namespace string `json:"-"`
+	Name      string `json:"name"`
 	// Allowed is how many further Pods may be made unavailable; Available and Desired are the numbers of Pods that are,
 	// and must be, in service.
 	Allowed   int32 `json:"allowed"`
@@ -67,9 +68,9 @@ type Write struct {
 	// Controller is the controller's name, and Object the name of the reconciled object.
 	Controller, Object          string
 	Verb, Resource, Subresource string
-	// Name and UID are of the written object.
-	Name string
-	UID  types.UID
+	// Namespace, Name and UID are of the written object.
+	Namespace, Name string
+	UID             types.UID
 	// Takes is true if the write changes a Pod so that the Pod leaves service or gets another spec, as [TakesOut] says.
 	Takes bool
 }

@@ -321,16 +321,23 @@ func (f *forecast) claims() (out []Claim) {
 	return out
 }
 
-// budgets returns the budgets that were written during the rollout, as they were before.
+// budgets returns the budgets of the changed Pods that were written during the rollout, as they were before.
 func (f *forecast) budgets() (out []Budget) {
 	written := map[string]bool{}
 	for i := range f.Writes {
 		if f.Writes[i].Resource == "podunavailablebudgets" {
-			written[f.Writes[i].Name] = true
+			written[f.Writes[i].Namespace+"/"+f.Writes[i].Name] = true
 		}
 	}
+	namespaces := map[string]bool{}
+	for _, pod := range f.before {
+		namespaces[pod.Namespace] = true
+	}
 	for _, b := range f.Before.Budgets {
-		if written[b.Name] {
+		if !namespaces[b.Namespace] {
+			continue
+		}
+		if written[b.Namespace+"/"+b.Name] {
 			out = append(out, b)
 		}
 	}

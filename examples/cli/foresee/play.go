@@ -188,7 +188,7 @@ func (w *world) observe(s *forecast.Snapshot, row *kind.Row, key types.Namespace
 	s.Revisions = faultapi.All[*appsv1.ControllerRevision](w.server)
 	for _, budget := range faultapi.All[*policyv1beta1.PodUnavailableBudget](w.server) {
 		s.Budgets = append(s.Budgets, forecast.Budget{
-			Name: budget.Name, Allowed: budget.Status.UnavailableAllowed, Desired: budget.Status.DesiredAvailable, Available: budget.Status.CurrentAvailable,
+			Namespace: budget.Namespace, Name: budget.Name, Allowed: budget.Status.UnavailableAllowed, Desired: budget.Status.DesiredAvailable, Available: budget.Status.CurrentAvailable,
 		})
 	}
 	return nil
@@ -256,9 +256,9 @@ func writesOf(all []rehearsal.Write) (out []forecast.Write) {
 		w := &all[i]
 		write := forecast.Write{At: w.At, Controller: w.Controller, Object: w.Object.Name, Verb: w.Call.Verb, Resource: w.Call.Resource.Resource, Subresource: w.Call.Subresource}
 		if w.Before != nil {
-			write.Name, write.UID = w.Before.GetName(), w.Before.GetUID()
+			write.Namespace, write.Name, write.UID = w.Before.GetNamespace(), w.Before.GetName(), w.Before.GetUID()
 		} else if w.After != nil {
-			write.Name, write.UID = w.After.GetName(), w.After.GetUID()
+			write.Namespace, write.Name, write.UID = w.After.GetNamespace(), w.After.GetName(), w.After.GetUID()
 		}
 		before, _ := w.Before.(*corev1.Pod)
 		after, _ := w.After.(*corev1.Pod)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/cli/forecast"
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
@@ -187,7 +187,7 @@ func (r *rolloutTest) object(like client.Object) *unstructured.Unstructured {
 
 func (r *rolloutTest) ready() error {
 	for _, like := range append(r.s.first, r.s.workload) {
-		if _, ok := like.(*policyv1beta1.PodUnavailableBudget); ok {
+		if _, ok := like.(*v1beta1.SidecarSet); !ok && like != r.s.workload {
 			continue
 		}
 		p, err := progress.Of(r.object(like), 0, time.Now())

@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
@@ -36,7 +38,9 @@ type scenario struct {
 
 func (s *scenario) chance(percent int) bool { return s.rng.IntN(100) < percent }
 
-func (s *scenario) tell(format string, args ...any) { s.story = append(s.story, fmt.Sprintf(format, args...)) }
+func (s *scenario) tell(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf(format, args...))
+}
 
 func newScenario(seed uint64, namespace string) *scenario {
 	s := &scenario{seed: seed, rng: rand.New(rand.NewPCG(seed, 40)), namespace: namespace}
@@ -63,6 +67,7 @@ func newScenario(seed uint64, namespace string) *scenario {
 func (s *scenario) template() corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "1"}}}
 	t.Spec.TerminationGracePeriodSeconds = new(int64)
+	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
 	for _, name := range []string{"app", "log"} {
 		t.Spec.Containers = append(t.Spec.Containers, corev1.Container{
 			Name: name, Image: "example.test/" + name + ":v1", Env: []corev1.EnvVar{{Name: "MODE", Value: "1"}},
@@ -126,7 +131,7 @@ func (s *scenario) hooks() *pub.Lifecycle {
 		return nil
 	}
 	hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"example.test/hold": "true"}, MarkPodNotReady: s.chance(50)}
-	if s.chance(50) {
+	if s.kind != "DaemonSet" && s.chance(50) {
 		s.tell("hook inPlaceUpdate, marks not ready %v", hook.MarkPodNotReady)
 		return &pub.Lifecycle{InPlaceUpdate: hook}
 	}
@@ -148,7 +153,24 @@ func (s *scenario) claimTemplates() []corev1.PersistentVolumeClaim {
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claim.Spec.StorageClassName = &s.namespace
+	s.volumes()
 	return []corev1.PersistentVolumeClaim{claim}
+}
+
+// volumes makes volumes for the Pods and for their successors.
+func (s *scenario) volumes() {
+	s.first = append(s.first, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Provisioner: "kubernetes.io/no-provisioner"})
+	for i := range 3 * (s.replicas + 2) {
+		s.first = append(s.first, &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", s.namespace, i)},
+			Spec: corev1.PersistentVolumeSpec{
+				StorageClassName: s.namespace, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
+			},
+		})
+	}
 }
 
 func mount(t *corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) {
@@ -157,9 +179,13 @@ func mount(t *corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) {
 	}
 }
 
-func (s *scenario) meta() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: "web"} }
+func (s *scenario) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}
+}
 
-func selector() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}} }
+func selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+}
 
 func (s *scenario) cloneSet() {
 	set := &v1beta1.CloneSet{ObjectMeta: s.meta()}
