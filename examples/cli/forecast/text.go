@@ -31,6 +31,9 @@ func Text(r *Report, wide bool) string {
 	for _, budget := range r.Budgets {
 		b.WriteString(wrap("budget: ", fmt.Sprintf("PodUnavailableBudget %s lets %d Pods go now; %d of %d must be in service", budget.Name, budget.Allowed, budget.Desired, budget.Available)))
 	}
+	if len(r.Budgets) > 0 {
+		b.WriteString(wrap("budget: ", "of Pods asked for side by side, a budget may let others go first"))
+	}
 	writeStops(&b, r, wide)
 	if len(r.Batches) > 0 {
 		b.WriteString(wrap("takes: ", duration(r)))

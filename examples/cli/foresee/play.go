@@ -42,6 +42,9 @@ type Question struct {
 	Gates map[apps.Gate]bool
 	// ManagerNamespace is the namespace of the cluster's manager.
 	ManagerNamespace string
+	// NoWebhooks says that the cluster has no webhooks of apps.kruise.io: nobody sets defaults, refuses objects, or
+	// changes new Pods.
+	NoWebhooks bool
 	// Times are the measured times of Pods.
 	Times forecast.Times
 }

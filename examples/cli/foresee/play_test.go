@@ -1,12 +1,15 @@
 package foresee_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,8 +47,8 @@ func untyped(t testing.TB, object client.Object, kind string) *unstructured.Unst
 	return u
 }
 
-// created plays the creation of a CloneSet, and returns the cluster afterwards.
-func created(t testing.TB, set *v1beta1.CloneSet) ([]client.Object, *unstructured.Unstructured) {
+// build plays the creation of a CloneSet, and returns the cluster afterwards.
+func build(t testing.TB, set *v1beta1.CloneSet) ([]client.Object, *unstructured.Unstructured) {
 	t.Helper()
 	in, err := foresee.Play(t.Context(), foresee.Question{Changed: untyped(t, set, "CloneSet"), Now: now().Add(-time.Hour), ManagerNamespace: "kruise-system"})
 	if err != nil {
@@ -78,18 +81,56 @@ func play(t testing.TB, objects []client.Object, stored *unstructured.Unstructur
 }
 
 func TestPlay(t *testing.T) {
-	objects, stored := created(t, cloneSet(5, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"))
-	for name, set := range map[string]*v1beta1.CloneSet{
-		"image":    cloneSet(5, "app:v2", "1", v1beta1.InPlaceIfPossible, "2"),
-		"env":      cloneSet(5, "app:v1", "2", v1beta1.InPlaceIfPossible, "2"),
-		"recreate": cloneSet(5, "app:v2", "1", "ReCreate", "40%"),
-		"smaller":  cloneSet(3, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"),
-		"larger":   cloneSet(7, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"),
-		"nothing":  cloneSet(5, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Log("\n" + forecast.Text(play(t, objects, stored, set), false))
+	const kept, inPlace, recreated, deleted, created = forecast.Keep, forecast.InPlace, forecast.Recreate, forecast.Delete, forecast.Create
+	objects, stored := build(t, cloneSet(5, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"))
+	tests := []struct {
+		name    string
+		set     *v1beta1.CloneSet
+		want    map[forecast.Action]int
+		batches int
+	}{
+		{"an image", cloneSet(5, "app:v2", "1", v1beta1.InPlaceIfPossible, "2"), map[forecast.Action]int{inPlace: 5}, 3},
+		{"a variable", cloneSet(5, "app:v1", "2", v1beta1.InPlaceIfPossible, "2"), map[forecast.Action]int{recreated: 5}, 3},
+		{"the policy recreates", cloneSet(5, "app:v2", "1", "ReCreate", "40%"), map[forecast.Action]int{recreated: 5}, 3},
+		{"smaller", cloneSet(3, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"), map[forecast.Action]int{kept: 3, deleted: 2}, 1},
+		{"larger", cloneSet(7, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"), map[forecast.Action]int{kept: 5, created: 2}, 1},
+		{"nothing", cloneSet(5, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"), map[forecast.Action]int{kept: 5}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := play(t, objects, stored, tt.set)
+			got := map[forecast.Action]int{}
+			for i := range r.Pods {
+				got[r.Pods[i].Action]++
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || len(r.Batches) != tt.batches || len(r.Stops) > 0 {
+				t.Errorf("%d batches, want %d; Pods (-want +got):\n%s\n%s", len(r.Batches), tt.batches, diff, forecast.Text(r, true))
+			}
 		})
+	}
+}
+
+// An invalid change is refused with the webhook's message.
+func TestPlayRefuses(t *testing.T) {
+	_, err := foresee.Play(t.Context(), foresee.Question{
+		Changed: untyped(t, cloneSet(-1, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"), "CloneSet"), Now: now(), ManagerNamespace: "kruise-system",
+	})
+	var refused *foresee.Refused
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), `CloneSet.apps.kruise.io "web" is invalid: spec.replicas`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// Preview does not change the objects that were read.
+func TestPlayKeepsItsArguments(t *testing.T) {
+	objects, stored := build(t, cloneSet(3, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"))
+	var before []client.Object
+	for _, object := range objects {
+		before = append(before, object.DeepCopyObject().(client.Object))
+	}
+	play(t, objects, stored, cloneSet(3, "app:v2", "1", v1beta1.InPlaceIfPossible, "2"))
+	if diff := cmp.Diff(before, objects); diff != "" {
+		t.Errorf("objects (-before +after):\n%s", diff)
 	}
 }
 
@@ -101,7 +142,7 @@ func TestThousandPods(t *testing.T) {
 	var pods int32
 	_, _ = fmt.Sscan(os.Getenv("PREVIEW_PODS"), &pods)
 	began := time.Now()
-	objects, stored := created(t, cloneSet(pods, "app:v1", "1", v1beta1.InPlaceIfPossible, "20%"))
+	objects, stored := build(t, cloneSet(pods, "app:v1", "1", v1beta1.InPlaceIfPossible, "20%"))
 	t.Logf("created in %v", time.Since(began))
 	for _, unavailable := range []string{"20%", "1%"} {
 		for _, policy := range []v1beta1.PodUpdatePolicy{v1beta1.InPlaceIfPossible, "ReCreate"} {

@@ -193,7 +193,7 @@ func (w *world) webhooks(ctx context.Context, mgr ctrl.Manager) error {
 
 // mutate does the work of the webhook for new Pods.
 func (w *world) mutate(ctx context.Context, pod *corev1.Pod) error {
-	if !w.gates[apps.GatePodWebhook] {
+	if w.ask.NoWebhooks || !w.gates[apps.GatePodWebhook] {
 		return nil
 	}
 	for _, step := range w.steps {

@@ -150,8 +150,13 @@ func (o *options) report(ctx context.Context, c change) (*forecast.Report, error
 	if err != nil {
 		return nil, err
 	}
+	asked, err := r.webhooks(ctx)
+	if err != nil {
+		return nil, err
+	}
 	in, err := foresee.Play(ctx, foresee.Question{
-		Objects: objects, Changed: c.changed, Stored: c.stored, Now: o.clock.Now().Truncate(time.Second), Gates: gates,
+		NoWebhooks: !asked,
+		Objects:    objects, Changed: c.changed, Stored: c.stored, Now: o.clock.Now().Truncate(time.Second), Gates: gates,
 		ManagerNamespace: o.namespace, Times: r.times(c.stored),
 	})
 	var refused *foresee.Refused

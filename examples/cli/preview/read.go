@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -85,10 +88,44 @@ func (r *reader) read(ctx context.Context, changed *unstructured.Unstructured) (
 		case all[i].required || !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("reading %s: %w", all[i].kind, err)
 		default:
-			r.unread = append(r.unread, fmt.Sprintf("%ss: %s (%v)", all[i].kind.Kind, all[i].consequence, err))
+			r.miss(all[i].kind.Kind, all[i].consequence, err)
 		}
 	}
 	return out, nil
+}
+
+// miss notes a kind that could not be read, with the consequence.
+func (r *reader) miss(kind, consequence string, err error) {
+	plural := kind + "s"
+	if strings.HasSuffix(kind, "s") {
+		plural = kind + "es"
+	}
+	r.unread = append(r.unread, fmt.Sprintf("%s: %s (%v)", plural, consequence, err))
+}
+
+// webhooks reports whether the API server asks the webhooks of apps.kruise.io about new and changed objects.
+func (r *reader) webhooks(ctx context.Context) (bool, error) {
+	w := wanted{kind: schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingWebhookConfiguration"}}
+	w.made = func() client.Object { return &admissionregistrationv1.MutatingWebhookConfiguration{} }
+	found, err := r.list(ctx, &w)
+	if apierrors.IsForbidden(err) {
+		r.miss(w.kind.Kind, "the webhooks are taken to be installed", err)
+		return true, nil
+	}
+	for _, object := range found {
+		configuration, ok := object.(*admissionregistrationv1.MutatingWebhookConfiguration)
+		if !ok {
+			continue
+		}
+		for i := range configuration.Webhooks {
+			for j := range configuration.Webhooks[i].Rules {
+				if slices.Contains(configuration.Webhooks[i].Rules[j].APIGroups, facts.AppsGroup) {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, err
 }
 
 // list reads all objects of a kind, page by page.

@@ -34,6 +34,8 @@ type scenario struct {
 	// path is the changed field of the template that cannot change in place; empty if there is none.
 	path    string
 	inPlace bool // the update policy allows updates in place
+	// budgeted says that a budget guards the Pods.
+	budgeted bool
 }
 
 func (s *scenario) chance(percent int) bool { return s.rng.IntN(100) < percent }
@@ -288,7 +290,7 @@ func (s *scenario) budget() {
 	budget := &policyv1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "guard"}}
 	budget.Spec.Selector = selector()
 	most := intstr.FromInt32(int32(s.rng.IntN(3)))
-	budget.Spec.MaxUnavailable = &most
+	budget.Spec.MaxUnavailable, s.budgeted = &most, true
 	s.tell("budget with maxUnavailable %s", &most)
 	s.first = append(s.first, budget)
 }
