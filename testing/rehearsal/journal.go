@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -71,7 +70,7 @@ type recorded struct {
 
 // Reconcile calls the wrapped Reconciler.
 func (r *recorded) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	task := r.name + " " + client.ObjectKey(request.NamespacedName).String()
+	task := r.name + " " + request.String()
 	result, err := r.Reconciler.Reconcile(faultapi.WithTask(ctx, task), request)
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()

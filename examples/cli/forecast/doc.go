@@ -1,9 +1,8 @@
 // Package forecast answers "what would a change do to the Pods?"
 //
 // [Of] takes the objects before a change and after everything has happened, with the writes in between, and returns a
-// [Report]: which Pods are updated in place, which are recreated and for which field, in which batches, which claims
-// come and go, what budgets let, and where the rollout would stop and for what. [Text] renders the report for a terminal
-// of 80 columns.
+// [Report]: the Pods updated in place, the Pods recreated with the changed fields, the batches, the claims that come and
+// go, the budgets, and the causes for a stop of the rollout. [Text] renders the report for a terminal of 80 columns.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package forecast
@@ -33,7 +32,7 @@ type Input struct {
 	Warnings []string
 	// Blocking returns why a Pod cannot be updated in place between two revisions. Optional.
 	Blocking func(from, to *appsv1.ControllerRevision) reason.List
-	// Began and Ended are the simulated times. Endless says that the controllers had not come to rest.
+	// Began and Ended are the simulated times. Endless is true if the controllers had not come to rest.
 	Began, Ended time.Time
 	Endless      bool
 	// Times are the measured times of Pods.
@@ -55,8 +54,8 @@ type Snapshot struct {
 type Budget struct {
 	Namespace string `json:"-"`
 	Name      string `json:"name"`
-	// Allowed is how many further Pods may be made unavailable; Available and Desired are the numbers of Pods that are,
-	// and must be, in service.
+	// Allowed is the number of further Pods to be made unavailable now. Available Pods are in service, and Desired Pods
+	// must be in service.
 	Allowed   int32 `json:"allowed"`
 	Available int32 `json:"available"`
 	Desired   int32 `json:"desired"`
@@ -71,6 +70,6 @@ type Write struct {
 	// Namespace, Name and UID are of the written object.
 	Namespace, Name string
 	UID             types.UID
-	// Takes is true if the write changes a Pod so that the Pod leaves service or gets another spec, as [TakesOut] says.
+	// Takes is true if the write takes a Pod out of service or changes the spec, as [TakesOut] says.
 	Takes bool
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Action is what happens to a Pod.
+// Action is the fate of a Pod.
 type Action string
 
 // These are the actions.
@@ -23,29 +23,29 @@ const (
 	Create Action = "create"
 )
 
-// Report says what a change would do. The zero value means that nothing would happen.
+// Report describes the effects of a change. The zero value describes a change without effect.
 type Report struct {
 	// Object is the changed object, such as "CloneSet web".
 	Object string `json:"object"`
 	// Refused is the message of the webhook that refuses the change.
 	Refused string `json:"refused,omitempty"`
-	// Pods are the Pods in the order in which something happens to them, then the kept Pods.
+	// Pods are the Pods in the order of their changes, then the kept Pods.
 	Pods []Pod `json:"pods,omitempty"`
-	// Batches are the Pods that are taken at the same time.
+	// Batches are Pods taken at the same time.
 	Batches []Batch `json:"batches,omitempty"`
 	// Claims are the claims that come, grow or go.
 	Claims  []Claim  `json:"claims,omitempty"`
 	Budgets []Budget `json:"budgets,omitempty"`
-	// Stops says why the rollout would not be complete, the first reason first; empty for a complete rollout.
+	// Stops are the reasons for an incomplete rollout, the first reason first; empty for a complete rollout.
 	Stops []Stop `json:"stops,omitempty"`
-	// Outcome is the state in which the rollout would end, in a sentence.
+	// Outcome describes the end of the rollout in a sentence.
 	Outcome string `json:"outcome,omitempty"`
-	// Takes is how long all of this would take, by the measured times; empty if unknown.
+	// Takes is the duration of the rollout, by the measured times; empty if unknown.
 	Takes string `json:"takes,omitempty"`
-	// Measured are the times by which Takes was computed.
+	// Measured are the measured times.
 	Measured Measured `json:"measured"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Unread says what could not be read, and the consequence.
+	// Unread names objects without read access, with the consequences.
 	Unread []string `json:"unread,omitempty"`
 }
 
@@ -55,14 +55,14 @@ type Measured struct {
 	Create  string `json:"create,omitempty"`
 }
 
-// Pod is what happens to a Pod.
+// Pod is the fate of a Pod.
 type Pod struct {
 	Name   string `json:"name"`
 	UID    string `json:"uid,omitempty"`
 	Action Action `json:"action"`
 	// Batch is the number of the batch, from 1; 0 for a Pod that is kept.
 	Batch int `json:"batch,omitempty"`
-	// Restarts are the containers that are restarted in place, and Resizes the containers that are resized.
+	// Restarts are the containers restarted in place, and Resizes the resized containers.
 	Restarts []string `json:"restarts,omitempty"`
 	Resizes  []string `json:"resizes,omitempty"`
 	// Reasons say why the Pod is not updated in place.
@@ -85,7 +85,7 @@ type Batch struct {
 	Pods  []string      `json:"pods"`
 }
 
-// Claim is what happens to a claim.
+// Claim is a claim with a change.
 type Claim struct {
 	Name string `json:"name"`
 	// Action is create, grow or delete.
@@ -93,7 +93,7 @@ type Claim struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Stop is why a rollout does not go on.
+// Stop is a reason for a rollout not to go on.
 type Stop struct {
 	Code   string   `json:"code"`
 	Object string   `json:"object,omitempty"`

@@ -196,7 +196,7 @@ func duration(r *Report) string {
 func wrap(head, text string) string {
 	var b strings.Builder
 	line, fresh := head, true
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		for {
 			space := 1
 			if fresh {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Times are measured times; nil means that nothing was measured.
+// Times are measured times; nil means unknown.
 type Times struct {
 	// Restart is the time from the end of a container to the readiness of its Pod with the next instance.
 	Restart *time.Duration
@@ -17,9 +17,9 @@ type Times struct {
 	Create *time.Duration
 }
 
-// Measure returns the medians of the times that the statuses of Pods tell. The time of a creation is known for ready
-// Pods without restarts and readiness gates that have been ready since; the time of a restart, for ready Pods whose last
-// restarted container was the reason for the last change of readiness.
+// Measure returns the medians of the times in the statuses of Pods. A ready Pod without restarts tells the time of a
+// creation. A ready Pod with restarts tells the time of a restart, if the Pod became ready after the end of the last
+// instance.
 func Measure(pods []*corev1.Pod) Times {
 	var restarts, creations []time.Duration
 	for _, pod := range pods {

@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -191,8 +192,11 @@ func (r *rolloutTest) ready() error {
 			continue
 		}
 		p, err := progress.Of(r.object(like), 0, time.Now())
-		if err != nil || p.State != progress.Done {
-			return fmt.Errorf("%v %v", p.Text, err)
+		if err == nil && p.State != progress.Done {
+			err = errors.New("not done")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Text, err)
 		}
 	}
 	wanted := int(r.s.replicas)

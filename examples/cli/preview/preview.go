@@ -115,7 +115,7 @@ func (o *options) run(ctx context.Context, changes []change) error {
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", c.changed.GetKind(), c.changed.GetName(), err)
 		}
-		if err := print(o.Out, report, o.output); err != nil {
+		if err := write(o.Out, report, o.output); err != nil {
 			return err
 		}
 		switch {
@@ -159,8 +159,7 @@ func (o *options) report(ctx context.Context, c change) (*forecast.Report, error
 		Objects:    objects, Changed: c.changed, Stored: c.stored, Now: o.clock.Now().Truncate(time.Second), Gates: gates,
 		ManagerNamespace: o.namespace, Times: r.times(c.stored),
 	})
-	var refused *foresee.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*foresee.Refused](err); ok {
 		return &forecast.Report{Object: c.changed.GetKind() + " " + c.changed.GetName(), Refused: refused.Error()}, nil
 	}
 	if err != nil {
@@ -199,7 +198,7 @@ func gatesOf(texts []string) (map[apps.Gate]bool, error) {
 	return out, nil
 }
 
-func print(out io.Writer, r *forecast.Report, format string) error {
+func write(out io.Writer, r *forecast.Report, format string) error {
 	var raw []byte
 	var err error
 	switch format {

@@ -40,7 +40,7 @@ type scenario struct {
 
 func (s *scenario) chance(percent int) bool { return s.rng.IntN(100) < percent }
 
-func (s *scenario) tell(format string, args ...any) {
+func (s *scenario) tellf(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf(format, args...))
 }
 
@@ -48,7 +48,7 @@ func newScenario(seed uint64, namespace string) *scenario {
 	s := &scenario{seed: seed, rng: rand.New(rand.NewPCG(seed, 40)), namespace: namespace}
 	s.kind = []string{"CloneSet", "StatefulSet", "DaemonSet", "SidecarSet"}[s.rng.IntN(4)]
 	s.replicas = int32(2 + s.rng.IntN(5))
-	s.tell("seed %d: %s, %d replicas", seed, s.kind, s.replicas)
+	s.tellf("seed %d: %s, %d replicas", seed, s.kind, s.replicas)
 	switch s.kind {
 	case "CloneSet", "SidecarSet":
 		s.cloneSet()
@@ -88,25 +88,25 @@ func (s *scenario) edit(t *corev1.PodTemplateSpec) {
 		switch n := s.rng.IntN(10); {
 		case n < 5:
 			c.Image = "example.test/" + c.Name + ":v2"
-			s.tell("image of %s", c.Name)
+			s.tellf("image of %s", c.Name)
 		case n < 6:
 			t.Annotations["note"] = "2"
-			s.tell("annotation")
+			s.tellf("annotation")
 		case n < 7:
 			t.Labels["tier"] = "2"
-			s.tell("label")
+			s.tellf("label")
 		case n < 8:
 			c.Env[0].Value = "2"
 			s.path = "spec.containers[" + c.Name + "].env"
-			s.tell("env of %s", c.Name)
+			s.tellf("env of %s", c.Name)
 		case n < 9:
 			c.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("30m")
 			s.path = "spec.containers[" + c.Name + "].resources"
-			s.tell("resources of %s", c.Name)
+			s.tellf("resources of %s", c.Name)
 		default:
 			t.Spec.PriorityClassName, t.Spec.HostNetwork, t.Spec.DNSPolicy = "", false, corev1.DNSDefault
 			s.path = "spec.dnsPolicy"
-			s.tell("DNS policy")
+			s.tellf("DNS policy")
 		}
 	}
 }
@@ -134,10 +134,10 @@ func (s *scenario) hooks() *pub.Lifecycle {
 	}
 	hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"example.test/hold": "true"}, MarkPodNotReady: s.chance(50)}
 	if s.kind != "DaemonSet" && s.chance(50) {
-		s.tell("hook inPlaceUpdate, marks not ready %v", hook.MarkPodNotReady)
+		s.tellf("hook inPlaceUpdate, marks not ready %v", hook.MarkPodNotReady)
 		return &pub.Lifecycle{InPlaceUpdate: hook}
 	}
-	s.tell("hook preDelete, marks not ready %v", hook.MarkPodNotReady)
+	s.tellf("hook preDelete, marks not ready %v", hook.MarkPodNotReady)
 	return &pub.Lifecycle{PreDelete: hook}
 }
 
@@ -151,7 +151,7 @@ func (s *scenario) claimTemplates() []corev1.PersistentVolumeClaim {
 	if !s.chance(25) {
 		return nil
 	}
-	s.tell("claims")
+	s.tellf("claims")
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -201,11 +201,11 @@ func (s *scenario) cloneSet() {
 		rolling.PodUpdatePolicy = "ReCreate"
 	case 1:
 		rolling.MaxSurge = s.number(2)
-		s.tell("maxSurge %s", rolling.MaxSurge)
+		s.tellf("maxSurge %s", rolling.MaxSurge)
 	}
 	s.inPlace = rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossible
 	set.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{Type: v1beta1.RollingUpdate, RollingUpdate: rolling}
-	s.tell("%s, maxUnavailable %s", rolling.PodUpdatePolicy, rolling.MaxUnavailable)
+	s.tellf("%s, maxUnavailable %s", rolling.PodUpdatePolicy, rolling.MaxUnavailable)
 	s.workload = set
 	if s.kind == "SidecarSet" {
 		return
@@ -214,15 +214,15 @@ func (s *scenario) cloneSet() {
 	s.edit(&changed.Spec.Template)
 	if s.chance(40) {
 		changed.Spec.UpdateStrategy.RollingUpdate.Partition = s.number(int(s.replicas))
-		s.tell("partition %s", changed.Spec.UpdateStrategy.RollingUpdate.Partition)
+		s.tellf("partition %s", changed.Spec.UpdateStrategy.RollingUpdate.Partition)
 	}
 	if s.chance(10) {
 		changed.Spec.UpdateStrategy.RollingUpdate.Paused = true
-		s.tell("paused")
+		s.tellf("paused")
 	}
 	if s.chance(20) {
 		changed.Spec.Replicas = new(s.replicas + int32(s.rng.IntN(3)) - 1)
-		s.tell("replicas %d", *changed.Spec.Replicas)
+		s.tellf("replicas %d", *changed.Spec.Replicas)
 	}
 	s.changed = changed
 }
@@ -239,21 +239,21 @@ func (s *scenario) statefulSet() {
 	}
 	if set.Spec.PodManagementPolicy = "OrderedReady"; s.chance(50) {
 		set.Spec.PodManagementPolicy, rolling.MaxUnavailable = "Parallel", s.unavailable()
-		s.tell("Parallel, maxUnavailable %s", rolling.MaxUnavailable)
+		s.tellf("Parallel, maxUnavailable %s", rolling.MaxUnavailable)
 	}
 	set.Spec.UpdateStrategy.Type, set.Spec.UpdateStrategy.RollingUpdate = "RollingUpdate", rolling
-	s.tell("%s", rolling.PodUpdatePolicy)
+	s.tellf("%s", rolling.PodUpdatePolicy)
 	s.workload = set
 	changed := set.DeepCopy()
 	s.edit(&changed.Spec.Template)
 	if s.chance(40) {
 		partition := int32(s.rng.IntN(int(s.replicas) + 1))
 		changed.Spec.UpdateStrategy.RollingUpdate.Partition = &partition
-		s.tell("partition %d", partition)
+		s.tellf("partition %d", partition)
 	}
 	if s.chance(20) {
 		changed.Spec.Replicas = new(s.replicas + int32(s.rng.IntN(3)) - 1)
-		s.tell("replicas %d", *changed.Spec.Replicas)
+		s.tellf("replicas %d", *changed.Spec.Replicas)
 	}
 	s.changed = changed
 }
@@ -269,7 +269,7 @@ func (s *scenario) daemonSet() {
 	if s.inPlace {
 		rolling.RollingUpdateType = "InPlaceIfPossible"
 	}
-	s.tell("%s, maxUnavailable %s", rolling.RollingUpdateType, rolling.MaxUnavailable)
+	s.tellf("%s, maxUnavailable %s", rolling.RollingUpdateType, rolling.MaxUnavailable)
 	set.Spec.UpdateStrategy.Type, set.Spec.UpdateStrategy.RollingUpdate = "RollingUpdate", rolling
 	s.workload = set
 	changed := set.DeepCopy()
@@ -277,11 +277,11 @@ func (s *scenario) daemonSet() {
 	if s.chance(40) {
 		partition := intstr.FromInt32(int32(s.rng.IntN(5)))
 		changed.Spec.UpdateStrategy.RollingUpdate.Partition = &partition
-		s.tell("partition %s", &partition)
+		s.tellf("partition %s", &partition)
 	}
 	if s.chance(10) {
 		changed.Spec.UpdateStrategy.RollingUpdate.Paused = new(true)
-		s.tell("paused")
+		s.tellf("paused")
 	}
 	s.changed = changed
 }
@@ -291,7 +291,7 @@ func (s *scenario) budget() {
 	budget.Spec.Selector = selector()
 	most := intstr.FromInt32(int32(s.rng.IntN(3)))
 	budget.Spec.MaxUnavailable, s.budgeted = &most, true
-	s.tell("budget with maxUnavailable %s", &most)
+	s.tellf("budget with maxUnavailable %s", &most)
 	s.first = append(s.first, budget)
 }
 
@@ -302,24 +302,24 @@ func (s *scenario) sidecarSet() {
 	side := pub.SidecarContainer{Container: corev1.Container{Name: "side", Image: "example.test/side:v1", Env: []corev1.EnvVar{{Name: "MODE", Value: "1"}}}}
 	set.Spec.Containers = []pub.SidecarContainer{side}
 	set.Spec.UpdateStrategy.Type, set.Spec.UpdateStrategy.MaxUnavailable = "RollingUpdate", s.unavailable()
-	s.tell("sidecars with maxUnavailable %s", set.Spec.UpdateStrategy.MaxUnavailable)
+	s.tellf("sidecars with maxUnavailable %s", set.Spec.UpdateStrategy.MaxUnavailable)
 	s.first = append(s.first, set)
 	changed := set.DeepCopy()
 	switch s.rng.IntN(5) {
 	case 0:
 		changed.Spec.Containers[0].Env[0].Value = "2"
-		s.tell("env of the sidecar")
+		s.tellf("env of the sidecar")
 	default:
 		changed.Spec.Containers[0].Image = "example.test/side:v2"
-		s.tell("image of the sidecar")
+		s.tellf("image of the sidecar")
 	}
 	if s.chance(40) {
 		changed.Spec.UpdateStrategy.Partition = s.number(int(s.replicas))
-		s.tell("partition %s", changed.Spec.UpdateStrategy.Partition)
+		s.tellf("partition %s", changed.Spec.UpdateStrategy.Partition)
 	}
 	if s.chance(10) {
 		changed.Spec.UpdateStrategy.Paused = true
-		s.tell("paused")
+		s.tellf("paused")
 	}
 	s.changed = changed
 }

@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue and Limiter are the types of a controller's work queue, and of its rate limiter for retries.
-type (
-	Queue   = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	Limiter = workqueue.TypedRateLimiter[reconcile.Request]
-)
+// Queue is the type of a controller's work queue.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Limiter is the type of a controller's rate limiter for retries.
+type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
 // WrapReconciler replaces the reconciler of a controller by the result of wrap. controller-runtime has no public
 // function for an existing controller, but the controller's fields are exported. The error says if the controller has

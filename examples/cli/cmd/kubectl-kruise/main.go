@@ -25,7 +25,7 @@ func run() int {
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	config := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
-	log.SetLogger(logr.Discard()) // preview runs controllers, which have nothing to tell a user
+	log.SetLogger(logr.Discard()) // the controllers of a preview have nothing to tell a user
 	root, err := cli.NewCommand(config, streams, clock.RealClock{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
