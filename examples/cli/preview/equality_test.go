@@ -313,6 +313,9 @@ func (r *rolloutTest) compareOrder(report *forecast.Report, before []corev1.Pod,
 	if r.s.budgeted {
 		return "" // several Pods are asked for side by side, and the budget lets any of them go
 	}
+	if r.s.surges && report.Count(forecast.Recreate) > 0 {
+		return "" // Pods of Nodes with many Pods go first, and the scheduler chooses the Nodes of the new Pods
+	}
 	batch, names := 0, []string{}
 	taken := map[types.UID]bool{}
 	for _, e := range recorder.Events() {

@@ -34,8 +34,8 @@ type scenario struct {
 	// path is the changed field of the template that cannot change in place; empty if there is none.
 	path    string
 	inPlace bool // the update policy allows updates in place
-	// budgeted says that a budget guards the Pods.
-	budgeted bool
+	// budgeted says that a budget guards the Pods, and surges that new Pods come before old Pods go.
+	budgeted, surges bool
 }
 
 func (s *scenario) chance(percent int) bool { return s.rng.IntN(100) < percent }
@@ -200,7 +200,7 @@ func (s *scenario) cloneSet() {
 	case 0:
 		rolling.PodUpdatePolicy = "ReCreate"
 	case 1:
-		rolling.MaxSurge = s.number(2)
+		rolling.MaxSurge, s.surges = s.number(2), true
 		s.tellf("maxSurge %s", rolling.MaxSurge)
 	}
 	s.inPlace = rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossible
