@@ -14,7 +14,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: ## a live rollout on a real control plane: in place, halted, finished, recreated; WORKLOAD=statefulset: Pods with ordinals; WORKLOAD=daemonset: Pods on Nodes that join and are tainted
-	$(GO) build -o bin/quickstart ./examples/quickstart
+	$(GO) build -o bin/ ./examples/quickstart ./examples/cli/cmd/kubectl-kruise
 	@exec bin/quickstart --workload '$(or $(WORKLOAD),cloneset)'
 
 test: test-unit test-cluster ## everything: units, fuzz seeds, Examples, and the real control plane

@@ -119,7 +119,9 @@ func layers() []layer {
 		{"testing/fakecri/podview", free, "testing/controlplane testing/fakecri testing/fakecri/containerconfig testing/fakecri/program"},
 		{"testing/fakecri/faultnodes", free, "testing/fakecri testing/fakecri/containerconfig testing/fakecri/program testing/faultapi"},
 		{"testing/fakecri/cmd/nodeagents", free, "testing/child testing/fakecri testing/fakecri/podview"},
-		{"testing/chaos", free, "podstate testing/faultapi"},
+		{"testing/faultapi/faultmanager", free, "testing/faultapi"},
+		{"testing/chaos", free, "podstate testing/faultapi testing/faultapi/faultmanager"},
+		{"testing/rehearsal", free, "nodefit podstate testing/faultapi testing/faultapi/faultmanager"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
 		{"testing/...", free, "testing/child testing/controlplane/... testing/fakeregistry testing/internal/..."},
@@ -163,7 +165,10 @@ func layers() []layer {
 		{"examples/cli/operate", free, "examples/cli/fields"},
 		{"examples/cli/mergepatch", free, ""},
 		{"examples/cli/seams", free, "examples/apis/... examples/cli/facts examples/cli/fields"},
-		{"examples/cli/...", free, "examples/apis/... examples/cli/... reason rollout/partition"}, // no controller: the binary stays small
+		{"examples/cli/cause", pure, "examples/apis/... examples/cli/facts examples/cli/fields examples/cli/progress reason"},
+		{"examples/cli/forecast", pure, "examples/apis/... examples/cli/cause examples/cli/fields examples/cli/progress podstate reason"},
+		{"examples/cli/foresee", free, "KIT examples/admission examples/apis/... examples/cli/forecast examples/controllers/podreadiness examples/kind examples/kinds/* examples/kruise examples/workloads testing/faultapi testing/rehearsal"}, // all controllers of a preview
+		{"examples/cli/...", free, "examples/apis/... examples/cli/... reason rollout/partition"}, // no controller
 		{"examples/internal/hostile", free, "examples/apis/..."},
 		{"examples/internal/manifests", free, "examples/admission examples/kind examples/kinds"}, // what follows from the rows
 		{"examples/internal/served", free, "examples/config examples/manager testing/..."},       // the begin of hostile and bench

@@ -1,7 +1,10 @@
 package sidecarcontrol
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -56,6 +59,9 @@ func Choose(pods []Standing, r Rollout) Choice {
 			waiting = append(waiting, s.Pod)
 		}
 	}
+	// Caches return Pods in any order, and equal Pods must lead to the same choice in each pass.
+	slices.SortFunc(waiting, byName)
+	slices.SortFunc(all, byName)
 	r.Order.Sort(waiting, all)
 	var choice Choice
 	if n := max(len(waiting)-max(r.Partition, 0), 0); n < len(waiting) {
@@ -92,4 +98,8 @@ func (s *Standing) IsAway() bool {
 
 func (c *Choice) limit(code reason.Code, path string, value, held int) {
 	c.Limits = append(c.Limits, reason.Reason{Code: code, Path: path, New: strconv.Itoa(value), Detail: strconv.Itoa(held) + " Pods wait"})
+}
+
+func byName(a, b *corev1.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

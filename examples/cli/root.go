@@ -12,6 +12,7 @@
 //	overview   get all
 //	inspect    describe, with a view of Rollouts
 //	doctor     what is wrong with the installation
+//	preview    what a change would do, by the controllers themselves
 package cli
 
 import (
@@ -49,6 +50,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/mergepatch"
 	"github.com/workloadkit/workloadkit/examples/cli/migrate"
 	"github.com/workloadkit/workloadkit/examples/cli/overview"
+	"github.com/workloadkit/workloadkit/examples/cli/preview"
 	"github.com/workloadkit/workloadkit/examples/cli/rollout"
 	"github.com/workloadkit/workloadkit/examples/cli/scaledown"
 	"github.com/workloadkit/workloadkit/examples/cli/seams"
@@ -83,6 +85,9 @@ func NewCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.
 	f := cmdutil.NewFactory(matched)
 	utilcompletion.SetFactoryForCompletion(f)
 	own(root, f, streams, clk)
+	sets := set.NewCmdSet(f, streams)
+	preview.AddTo(sets, f, streams, clk)
+	root.AddCommand(sets)
 	kubectl(root, f, streams)
 	return root, completeFlags(root, f)
 }
@@ -99,6 +104,7 @@ func own(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStre
 		overview.NewCommand(Name, f, streams, clk),
 		doctor.NewCommand(f, streams, clk),
 		inspect.NewCommand(Name, f, streams, clk),
+		preview.NewCommand(f, streams, clk),
 		newVersion(f, streams),
 	)
 }
@@ -106,7 +112,6 @@ func own(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStre
 // kubectl adds kubectl's own commands.
 func kubectl(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStreams) {
 	root.AddCommand(
-		set.NewCmdSet(f, streams),
 		expose.NewCmdExposeService(f, streams),
 		scale.NewCmdScale(f, streams),
 		diff.NewCmdDiff(f, streams),

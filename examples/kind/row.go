@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -177,6 +178,8 @@ type PodInputs struct {
 	Namespace, Revisions string
 	// Current waits until the cache of the kind is up to date, and returns an error if its context ends first.
 	Current func(context.Context) error
+	// Clock tells the time; nil means the real clock.
+	Clock clock.PassiveClock
 }
 
 // Guard keeps Pods in service: a Guard may refuse requests that would take a Pod out of service.

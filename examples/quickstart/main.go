@@ -157,6 +157,9 @@ func show(ctx context.Context, cp *controlplane.ControlPlane, shown workload, lo
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
+	if err == nil {
+		invite(ctx, os.Stdout, cp.Kubeconfig(), shown.name, term.IsTerminal(int(os.Stdout.Fd())))
+	}
 	cancel(nil)
 	<-stopped
 	return err

@@ -1,6 +1,7 @@
 package faultapi
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -181,13 +182,12 @@ func (s *sortedIndexer) List() []any {
 }
 
 func sortItems(items []any) {
-	slices.SortFunc(items, func(a, b any) int { return strings.Compare(itemKey(a), itemKey(b)) })
-}
-
-func itemKey(item any) string {
-	obj, ok := item.(metav1.Object)
-	if !ok {
-		return ""
-	}
-	return obj.GetNamespace() + "/" + obj.GetName()
+	slices.SortFunc(items, func(a, b any) int {
+		x, isX := a.(metav1.Object)
+		y, isY := b.(metav1.Object)
+		if !isX || !isY {
+			return 0
+		}
+		return cmp.Or(strings.Compare(x.GetNamespace(), y.GetNamespace()), strings.Compare(x.GetName(), y.GetName()))
+	})
 }

@@ -69,6 +69,7 @@ type container struct {
 	started   metav1.Time
 	env       []corev1.EnvVar // variables read from labels and annotations
 	resources corev1.ResourceRequirements
+	kept      *corev1.ContainerStatus // status of an adopted instance, until another instance starts or the instance stops
 }
 
 // Nodes returns the Nodes of the server; every call returns the same Nodes.
@@ -265,7 +266,7 @@ func (p *node) stopAll() (changed bool) {
 	}
 	for _, c := range p.containers {
 		if c.runs {
-			c.runs, c.ready, c.exit, changed = false, false, new(int32(killed)), true
+			c.runs, c.ready, c.exit, c.kept, changed = false, false, new(int32(killed)), nil, true
 		}
 	}
 	return changed
@@ -331,7 +332,7 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 	}
 	if c.waits = n.cannotStart(pod, spec); c.waits != nil {
 		changed = changed || c.runs
-		c.runs, c.ready = false, false
+		c.runs, c.ready, c.kept = false, false, nil
 		return changed
 	}
 	if c.id == "" {
@@ -400,7 +401,7 @@ func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Ti
 	c.started = now
 	c.id = fmt.Sprintf("%s/%s/%d", pod.UID, spec.Name, c.restarts)
 	c.env = envFromMetadata(pod, spec)
-	c.runs, c.ready, c.exit = true, false, nil
+	c.runs, c.ready, c.exit, c.kept = true, false, nil, nil
 }
 
 // hasEnded reports whether the container has exited and will not be restarted.
@@ -415,7 +416,7 @@ func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
 	if c == nil {
 		return false
 	}
-	c.runs, c.ready, c.exit = false, false, &code
+	c.runs, c.ready, c.exit, c.kept = false, false, &code, nil
 	n.pods[uid].unreported = true
 	return true
 }
@@ -442,7 +443,7 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 			continue
 		}
 		if c.waits = n.lacksKey(p.view, spec); c.waits != nil {
-			c.runs, c.ready = false, false
+			c.runs, c.ready, c.kept = false, false, nil
 		} else {
 			c.start(p.view, spec, n.server.time())
 		}
@@ -605,6 +606,11 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 	status := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image}
 	if c == nil {
 		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+		return status
+	}
+	if c.kept != nil {
+		status = *c.kept.DeepCopy()
+		status.Ready, status.Resources = c.ready, c.resources.DeepCopy()
 		return status
 	}
 	if c.id != "" {

@@ -27,6 +27,9 @@ import (
 // results.
 const firstVersion = 90
 
+// uidFormat is the form of UIDs.
+const uidFormat = "uid-%06d"
+
 // Server is the simulated API server. A Server is safe for concurrent use. Make a Server with New.
 type Server struct {
 	scheme *runtime.Scheme
@@ -291,7 +294,7 @@ func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 		obj.SetName(obj.GetGenerateName() + strconv.FormatInt(s.version, 36))
 	}
 	s.uids++
-	obj.SetUID(types.UID(fmt.Sprintf("uid-%06d", s.uids)))
+	obj.SetUID(types.UID(fmt.Sprintf(uidFormat, s.uids)))
 	obj.SetCreationTimestamp(s.time())
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)

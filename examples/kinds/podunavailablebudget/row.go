@@ -27,7 +27,7 @@ func Row() kind.Row {
 		},
 		PodFields: podFields,
 		Guard: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (kind.Guard, error) {
-			asked, err := newBudgets(ctx, mgr, mgr.GetClient(), in.Gates, nil, shares)
+			asked, err := newBudgets(ctx, mgr, mgr.GetClient(), in.Gates, in.Clock, shares)
 			if err != nil {
 				return nil, err
 			}

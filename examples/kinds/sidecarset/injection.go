@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -35,9 +36,9 @@ func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 }
 
 // newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace in which revisions
-// are stored. Revisions in other namespaces are ignored. The step runs on every replica of the manager, and reads from
+// are stored. Revisions in other namespaces are ignored. now tells the time; nil means the real clock. The step runs on every replica of the manager, and reads from
 // the manager's cache. Call newInjection before the manager starts, and only if the CRD of SidecarSets is installed.
-func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Mutator, error) {
+func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool, now clock.PassiveClock) (podwebhook.Mutator, error) {
 	if namespace == "" {
 		return podwebhook.Mutator{}, errors.New("injection needs the namespace of the revisions")
 	}
@@ -85,5 +86,5 @@ func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string,
 		return podwebhook.Mutator{}, fmt.Errorf("watching ControllerRevisions: %w", err)
 	}
 	sets.Await(registration.HasSynced)
-	return podwebhook.Injection{Control: control, Sets: sets.For}.Mutator("SidecarSet")
+	return podwebhook.Injection{Control: control, Sets: sets.For, Clock: now}.Mutator("SidecarSet")
 }

@@ -33,7 +33,7 @@ func Row() kind.Row {
 		// The Pod's sidecars may have to be upgraded.
 		WholePod: func(pod *corev1.Pod) bool { return pod.Annotations[apps.AnnotationSidecarSetInjected] != "" },
 		PodMutator: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Mutator, error) {
-			step, err := newInjection(ctx, mgr, in.Revisions, in.Gates)
+			step, err := newInjection(ctx, mgr, in.Revisions, in.Gates, in.Clock)
 			return kind.OnceCurrent(step, in.Current), err
 		},
 		Rights:    kind.Rights{Objects: []string{"get", "list", "watch"}, Status: true, Owns: true},

@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // logins of cloud providers
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/workloadkit/workloadkit/examples/cli"
 )
@@ -23,6 +25,7 @@ func run() int {
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	config := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
+	log.SetLogger(logr.Discard()) // the controllers of a preview have nothing to tell a user
 	root, err := cli.NewCommand(config, streams, clock.RealClock{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -1,0 +1,132 @@
+package faultapi
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/internal/imagename"
+)
+
+// Load stores objects as read from another API server: UID, times, generation and status are kept. Resource versions
+// become the server's own, and managed fields are dropped. The caller must not use the objects afterwards. The error
+// says if the server does not have the kind, or has the object already.
+func (s *Server) Load(objects ...client.Object) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, obj := range objects {
+		k, err := s.kindOf(obj)
+		if err != nil {
+			return fmt.Errorf("loading %T %s: %w", obj, sortKey(obj), err)
+		}
+		if k.objects[client.ObjectKeyFromObject(obj)] != nil {
+			return apierrors.NewAlreadyExists(k.resource, obj.GetName())
+		}
+		var number int64
+		if n, err := fmt.Sscanf(string(obj.GetUID()), uidFormat, &number); n == 1 && err == nil {
+			s.uids = max(s.uids, number) // the objects come from another Server
+		}
+		obj.SetManagedFields(nil)
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		s.store(k, watch.Added, obj)
+	}
+	return nil
+}
+
+// Adopt makes the simulated kubelets know the Pods of the server that run on Nodes already, with the containers as
+// their statuses say. A container that runs goes on; a container that is not ready stays so until somebody calls
+// SetReady. The kubelets restart a container of an unready Pod whose status has another image than the spec.
+func (n *Nodes) Adopt() {
+	for _, pod := range All[*corev1.Pod](n.server) {
+		if pod.Spec.NodeName == "" || n.pods[pod.UID] != nil {
+			continue
+		}
+		p := &node{view: pod, containers: map[string]*container{}}
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				if c := n.adopted(p, &list[i]); c != nil {
+					p.containers[list[i].Name] = c
+				}
+			}
+		}
+		n.pods[pod.UID] = p
+	}
+}
+
+// adopted returns a container as its status says, or nil if no instance was started.
+func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
+	spec := p.specOf(status.Name)
+	_, id, _ := strings.Cut(status.ContainerID, "://")
+	if spec == nil || id == "" {
+		return nil
+	}
+	c := &container{
+		image: spec.Image, id: id, restarts: status.RestartCount, ready: status.Ready, kept: status.DeepCopy(),
+		runs: status.State.Running != nil, resources: spec.Resources, env: envFromMetadata(p.view, spec),
+	}
+	if _, digest, ok := strings.Cut(status.ImageID, "@"); ok {
+		c.digest = digest
+		n.Images.note(n.Images.ids, digest, status.ImageID)
+	}
+	if name := imagename.Full(status.Image); name != imagename.Full(spec.Image) && !strings.HasPrefix(status.Image, "sha256:") && !podstate.IsReady(p.view) {
+		c.image = status.Image // the kubelet has not seen the new image yet
+	} else if c.digest != "" && !strings.Contains(spec.Image, "@") {
+		n.Images.note(n.Images.tags, c.digest, name)
+		n.Images.Publish(spec.Image, c.digest)
+	}
+	switch ended := status.State.Terminated; {
+	case status.State.Running != nil:
+		c.started = status.State.Running.StartedAt
+	case ended != nil && p.isInit(spec) && !podstate.IsNativeSidecar(spec) && ended.ExitCode == 0:
+		c.done = true
+	case ended != nil:
+		c.exit = &ended.ExitCode
+	default: // such as CrashLoopBackOff: the kubelet starts the container again, to no better end
+		c.runs = true
+	}
+	return c
+}
+
+// specOf returns the spec of a container of any sort, or nil.
+func (p *node) specOf(name string) *corev1.Container {
+	for spec := range p.specs() {
+		if spec.Name == name {
+			return spec
+		}
+	}
+	for spec := range p.ephemeral() {
+		if spec.Name == name {
+			return spec
+		}
+	}
+	return nil
+}
+
+// Unready describes a running container that is not ready.
+type Unready struct {
+	Name string
+	// Started is when the container was started, and Adopted says that the container ran before Adopt was called.
+	Started metav1.Time
+	Adopted bool
+}
+
+// Unready returns the containers of a Pod that run and are not ready, in the order of the spec.
+func (n *Nodes) Unready(pod *corev1.Pod) (out []Unready) {
+	p := n.pods[pod.UID]
+	if p == nil || p.failed {
+		return nil
+	}
+	for spec := range p.specs() {
+		if c := p.containers[spec.Name]; c != nil && c.runs && !c.ready {
+			out = append(out, Unready{Name: spec.Name, Started: c.started, Adopted: c.kept != nil})
+		}
+	}
+	return out
+}
