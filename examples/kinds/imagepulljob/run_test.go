@@ -215,8 +215,10 @@ func TestPullsThroughKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range images.Items {
-		if len(images.Items[i].Spec.Images) > 0 {
-			t.Errorf("a claim on %s: %+v", images.Items[i].Name, images.Items[i].Spec.Images)
+		for _, tag := range images.Items[i].Spec.Images["reg.test/app"].Tags {
+			if slices.ContainsFunc(tag.OwnerReferences, func(ref corev1.ObjectReference) bool { return ref.UID == job.UID }) {
+				t.Errorf("a claim on %s: %+v", images.Items[i].Name, tag)
+			}
 		}
 	}
 	c.untilPods(job, 3)
