@@ -156,7 +156,7 @@ func TestAddFlags(t *testing.T) {
 	})
 	want := []string{
 		"assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete", "default-ttlseconds-for-always-nodeimage",
-		"image-pull-registries", "nodeimage-creation-delay", "ws-enabled-versioned-status",
+		"image-pull-pause-image", "image-pull-registries", "image-pull-through", "nodeimage-creation-delay", "ws-enabled-versioned-status",
 	} // all of OpenKruise but the registries
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("flags of single kinds (-want +got):\n%s", diff)
