@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -43,9 +44,7 @@ func ImageJobs() []Object {
 
 func imageJob(kind string, spec, more tree) tree {
 	spec["selector"], spec["completionPolicy"] = tree{"names": []any{"none"}}, tree{"type": "Always"}
-	for key, value := range more {
-		spec[key] = value
-	}
+	maps.Copy(spec, more)
 	return tree{"apiVersion": "apps.kruise.io/v1beta1", "kind": kind, "metadata": tree{}, "spec": spec}
 }
 
@@ -63,9 +62,7 @@ func imageWrites(at Places) []Write {
 	}
 	tag := func(more tree) tree {
 		out := tree{"tag": "v1", "phase": "Pulling", "version": 0}
-		for key, value := range more {
-			out[key] = value
-		}
+		maps.Copy(out, more)
 		return out
 	}
 	images := func(n int) tree {
@@ -97,8 +94,8 @@ func imageWrites(at Places) []Write {
 // probeWrites are writes to NodePodProbes.
 func probeWrites(at Places) []Write {
 	own, foreign := nodeObjects+"v1alpha1/nodepodprobes/"+at.Node, nodeObjects+"v1alpha1/nodepodprobes/"+at.ForeignNode
-	write := func(name, path string, passes bool, body tree) Write {
-		return Write{name, http.MethodPatch, path, merge, encode(body), passes}
+	refused := func(name, path string, body tree) Write {
+		return Write{name, http.MethodPatch, path, merge, encode(body), false}
 	}
 	results := func(n int) tree {
 		return tree{"status": tree{"podProbeStatuses": repeated(n, func(i int) any {
@@ -106,10 +103,10 @@ func probeWrites(at Places) []Write {
 		})}}
 	}
 	return []Write{
-		write("results of 2,000 Pods that nobody asks for", own+"/status", false, results(2_000)),
-		write("results that are none", own+"/status", false, tree{"status": tree{"podProbeStatuses": "all"}}),
-		write("a probe to run", own, false, tree{"spec": tree{"podProbes": []any{tree{"namespace": at.Namespace, "name": at.Pod, "uid": "x"}}}}),
-		write("results of another Node", foreign+"/status", false, results(1)),
+		refused("results of 2,000 Pods that nobody asks for", own+"/status", results(2_000)),
+		refused("results that are none", own+"/status", tree{"status": tree{"podProbeStatuses": "all"}}),
+		refused("a probe to run", own, tree{"spec": tree{"podProbes": []any{tree{"namespace": at.Namespace, "name": at.Pod, "uid": "x"}}}}),
+		refused("results of another Node", foreign+"/status", results(1)),
 		{"the end of the probes of another Node", http.MethodDelete, foreign, "", nil, false},
 	}
 }
