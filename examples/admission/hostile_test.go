@@ -72,7 +72,7 @@ func (e *empty) List(context.Context, client.ObjectList, ...client.ListOption) e
 
 // TestHostileIsAnsweredShortly: every fault gets a small answer, and causes few requests.
 func TestHostileIsAnsweredShortly(t *testing.T) {
-	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.Policies()) {
+	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies()) {
 		content := named(t, object)
 		for _, verb := range []string{"mutate", "validate"} {
 			path := admissiontest.Path(verb, content)
@@ -81,7 +81,7 @@ func TestHostileIsAnsweredShortly(t *testing.T) {
 			}
 			t.Run(path+" "+object.Name, func(t *testing.T) {
 				reader := &empty{}
-				response := handlersOf(admission.Options{Reader: reader}).Review(t, path, admissiontest.Request(t, admissionv1.Create, content, nil))
+				response := handlersOf(admission.Options{Reader: reader, Gates: imageGates()}).Review(t, path, admissiontest.Request(t, admissionv1.Create, content, nil))
 				if size := len(admissiontest.Encode(t, response)); size > 64<<10 && response.Patch == nil {
 					t.Errorf("an answer of %d bytes", size)
 				}
@@ -96,6 +96,10 @@ func TestHostileIsAnsweredShortly(t *testing.T) {
 	}
 }
 
+func imageGates() map[apps.Gate]bool {
+	return apps.ResolveGates(map[apps.Gate]bool{apps.GateImagePullJob: true})
+}
+
 // named returns the content under a name.
 func named(t testing.TB, object hostile.Object) tree {
 	t.Helper()
@@ -104,12 +108,12 @@ func named(t testing.TB, object hostile.Object) tree {
 
 // BenchmarkHostile measures hostile objects: at most a second and 64 MiB are wanted.
 func BenchmarkHostile(b *testing.B) {
-	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.Policies()) {
+	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies()) {
 		content := named(b, object)
 		req := admissiontest.Request(b, admissionv1.Create, content, nil)
 		body := admissiontest.Encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
 		for _, verb := range []string{"mutate", "validate"} {
-			handlers, path := handlersOf(admission.Options{Reader: &empty{}}), admissiontest.Path(verb, content)
+			handlers, path := handlersOf(admission.Options{Reader: &empty{}, Gates: imageGates()}), admissiontest.Path(verb, content)
 			if handlers[path] == nil {
 				continue
 			}
@@ -266,7 +270,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 func TestWhoTakesMostLosesIts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slow{answer: make(chan struct{})}
-		handlers := handlersOf(admission.Options{Reader: reader})
+		handlers := handlersOf(admission.Options{Reader: reader, Gates: imageGates()})
 		var mu sync.Mutex
 		codes := map[string]map[int]int{}
 		send := func(n int, from, more string, padding int) {

@@ -25,12 +25,18 @@ func NewSecretReview(options Options) SecretReview {
 	return SecretReview{client: options.Client, manager: "system:serviceaccount:" + options.Namespace + ":" + managerAccount}
 }
 
+// mostAsked is the largest number of Secrets about which the API server is asked for a request.
+const mostAsked = 255
+
 // Check returns an error for each Secret that the author of the request in ctx may not get. The manager itself may use
 // all Secrets, because the objects of the manager follow from objects that users have written. Namespace is the
 // namespace of the Secrets, and path is the path of the list of names.
 func (r SecretReview) Check(ctx context.Context, namespace string, names []string, path *field.Path) (problems field.ErrorList, err error) {
 	if r.client == nil || len(names) == 0 {
 		return nil, nil
+	}
+	if len(names) > mostAsked {
+		return field.ErrorList{field.TooMany(path, len(names), mostAsked)}, nil
 	}
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	repeat("Pods annotated", 0, time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
 	repeat("reviews that never come", 0, time.Second, c.hold)
 	repeat("a careless operator writes to CRDs", 0, 10*time.Second, c.writeCRDs)
-	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.Policies())
+	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies())
 	for i, object := range objects {
 		// The start of each attack is delayed more than the start before, because otherwise the objects alone would
 		// keep the API server busy.

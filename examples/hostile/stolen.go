@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
@@ -84,6 +85,14 @@ func (c *cluster) steal(ctx context.Context) (*stolen, error) {
 		return nil, err
 	}
 	s.at.ForeignUID = string(s.bystander.UID)
+	for _, name := range []string{s.at.Node, s.at.ForeignNode} { // the manager creates such objects, too
+		objects := []client.Object{&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: name}}, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		for _, object := range objects {
+			if err := c.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+				return nil, fmt.Errorf("%T %s: %w", object, name, err)
+			}
+		}
+	}
 	if err := s.ask(ctx, quiet, s.at.ForeignRequest, s.at.ForeignPod); err != nil {
 		return nil, err
 	}

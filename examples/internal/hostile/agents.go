@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -21,7 +22,7 @@ type Write struct {
 }
 
 // Places contains the names that an attacking agent uses in its requests: a ContainerRecreateRequest and a Pod of the
-// agent's Node, and a ContainerRecreateRequest and a Pod of another Node.
+// agent's Node, and a ContainerRecreateRequest and a Pod of another Node. Both Nodes have a NodeImage and a NodePodProbe.
 type Places struct {
 	Node                               string
 	Namespace, Request, Pod            string
@@ -38,7 +39,7 @@ const (
 // AgentWrites returns the requests that an attacker with a node agent's token sends; each call returns the same
 // requests.
 func AgentWrites(at Places) []Write {
-	return append(append(requestWrites(at), podWrites(at)...), otherWrites(at)...)
+	return slices.Concat(requestWrites(at), podWrites(at), imageWrites(at), probeWrites(at), otherWrites(at))
 }
 
 func requestWrites(at Places) []Write {

@@ -131,8 +131,8 @@ func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, 
 	deleteErr := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, d.Delete, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		uid := pod.UID
 		err := v.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return false, nil // gone, or replaced
+		if apierrors.IsNotFound(err) {
+			return false, nil
 		}
 		if err == nil {
 			r.options.Metrics.Done("deleted", 1)

@@ -130,7 +130,7 @@ func owner(job *v1beta1.ImagePullJob) imagepull.Owner { return imagepull.Owner(j
 // stale returns the NodeImages in which the job must release claims: after a change of the image or of the selected
 // Nodes, no claim of the job may stay behind. A selected Node that seems to be gone keeps its claims: the NodeImage goes
 // with the Node, and a Node that was created again can be missing in an outdated cache. A Node whose kubelet pulls needs
-// no claim.
+// no claim, and neither does a Node that fails because the kubelet cannot pull.
 func (o *observation) stale(targets map[string]*target) (out []*v1beta1.NodeImage) {
 	selected := sets.New(o.Selected...)
 	for _, image := range o.Claimed {
@@ -140,7 +140,7 @@ func (o *observation) stale(targets map[string]*target) (out []*v1beta1.NodeImag
 		for _, want := range onnode.Wants(&image.Spec) {
 			isOwn := slices.ContainsFunc(want.Claims, func(c imagepull.Claim) bool { return c.Owner == owner(o.Job) })
 			t := targets[image.Name]
-			if isOwn && (!selected.Has(image.Name) || want.Image != o.Settings.image || t != nil && t.Node != nil) {
+			if isOwn && (!selected.Has(image.Name) || want.Image != o.Settings.image || t != nil && t.Unable.Code != "" && t.Image == nil || t != nil && t.Node != nil) {
 				out = append(out, image)
 				break
 			}

@@ -120,8 +120,11 @@ func (o *observation) holds(node string, d *decision) bool {
 		return false
 	}
 	left, after := imagepull.Sweep(o.wants(report.Round, since), []imagepull.Report{report}, func(imagepull.Owner) bool { return true }, o.Now)
-	if len(left) > 0 {
-		d.wake(after)
+	if len(left) == 0 {
+		return false
 	}
-	return len(left) > 0
+	d.wake(after)
+	// Pods of earlier attempts hold nothing.
+	d.Delete = append(d.Delete, o.Puller.Next(seen, left, []imagepull.Report{report}, o.Now).Delete...)
+	return true
 }

@@ -13,6 +13,14 @@
 // by name. A Node that is not ready waits, and the condition Waiting names the Node. The status says why Nodes have
 // failed.
 //
+// # Kubelets
+//
+// By the annotation workloadkit.io/pull-through, kubelets pull in place of agents: each Node gets a Pod with the image as
+// an image volume (package kubeletpull). The Pods carry all state in an annotation and in their own status, so neither
+// the job's status nor a NodeImage has a field for such pulls. Pods of Nodes that cannot pull now are left alone. After
+// the end of the job, Pods hold the image for as long as a claim in a NodeImage would stay. A change of the annotation in
+// a running job releases claims and copies of Secrets, or deletes the Pods.
+//
 // # Changes
 //
 // The image and the selectors of a running job may be changed: the claims for the earlier image, and the claims of

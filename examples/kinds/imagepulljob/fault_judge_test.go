@@ -61,7 +61,12 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	for i := range v.views {
-		w.count(t, &v.views[i])
+		// The reconcile may have looked at Nodes at any time until now, so the smallest number counts.
+		g := &v.views[i]
+		before, known := g.busy, g.pods != nil
+		if w.count(t, g); known {
+			g.busy = min(g.busy, before)
+		}
 	}
 }
 

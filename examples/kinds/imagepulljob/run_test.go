@@ -44,7 +44,10 @@ func start(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	c := &cluster{WithWatch: controllertest.Client(t, cp), t: t, namespace: env.Namespace(t)}
-	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps.NamespacePullSecrets}})
+	copies := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps.NamespacePullSecrets}}
+	if err := c.Create(t.Context(), copies); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
 	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool {
 		return !slices.Contains(append(more, "NodeImage", "ImagePullJob", "ImageListPullJob"), k.Kind.Kind)
 	})
@@ -186,6 +189,64 @@ func TestPulls(t *testing.T) {
 					}
 				}
 			}
+		}
+		return nil
+	})
+}
+
+// TestPullsThroughKubelets takes a job through its life without agents: a Pod on each Node, no claim, no copy of a
+// Secret, and Pods that hold the image after the end until the job is deleted.
+func TestPullsThroughKubelets(t *testing.T) {
+	c := start(t)
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.namespace, Name: "warm.v1", Annotations: map[string]string{apps.AnnotationPullThrough: apps.PullThroughKubelet},
+	}}
+	job.Spec.Image, job.Spec.PullSecrets, job.Spec.CompletionPolicy.Type = "reg.test/app:v1", []string{"pull"}, v1beta1.Always
+	job.Spec.Parallelism = new(intstr.FromInt32(2))
+	c.create(job)
+	c.until(job, false, func() bool { return job.Status.CompletionTime != nil })
+	if s := &job.Status; s.Succeeded != 3 || s.Failed != 0 || len(job.Finalizers) > 0 {
+		t.Errorf("%+v, finalizers %v", s, job.Finalizers)
+	}
+	if copies, err := c.copies(t.Context()); err != nil || len(copies) > 0 {
+		t.Errorf("IP-65 copies %q, %v", copies, err)
+	}
+	images := &v1beta1.NodeImageList{}
+	if err := c.List(t.Context(), images); err != nil {
+		t.Fatal(err)
+	}
+	for i := range images.Items {
+		for _, tag := range images.Items[i].Spec.Images["reg.test/app"].Tags {
+			if slices.ContainsFunc(tag.OwnerReferences, func(ref corev1.ObjectReference) bool { return ref.UID == job.UID }) {
+				t.Errorf("a claim on %s: %+v", images.Items[i].Name, tag)
+			}
+		}
+	}
+	c.untilPods(job, 3)
+	if err := c.Delete(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	c.untilPods(job, 0)
+}
+
+// untilPods waits until a number of Pods hold the image of a job, on different Nodes, with the pull secret of the job.
+func (c *cluster) untilPods(job *v1beta1.ImagePullJob, n int) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, client.InNamespace(c.namespace), client.MatchingLabels{apps.LabelImagePullJobUID: string(job.UID)}); err != nil {
+			return err
+		}
+		nodes := map[string]bool{}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if source := pod.Spec.Volumes[0].Image; source == nil || source.Reference != job.Spec.Image || pod.Spec.ImagePullSecrets[0].Name != "pull" {
+				return fmt.Errorf("Pod %s: %+v", pod.Name, pod.Spec)
+			}
+			nodes[pod.Spec.NodeName] = true
+		}
+		if len(pods.Items) != n || len(nodes) != n {
+			return fmt.Errorf("%d Pods on %d Nodes, want %d", len(pods.Items), len(nodes), n)
 		}
 		return nil
 	})

@@ -76,6 +76,9 @@ func (r *Reading) ImagePullJob(path *field.Path, spec *v1beta1.ImagePullJobSpec)
 // mostListed is the largest number of images of an ImageListPullJob.
 const mostListed = 255
 
+// mostSecrets is the largest number of pull secrets of a job.
+const mostSecrets = 255
+
 // ImageListPullJob validates the spec of an ImageListPullJob, or of the template in an AdvancedCronJob.
 func (r *Reading) ImageListPullJob(path *field.Path, spec *v1beta1.ImageListPullJobSpec) {
 	images := path.Child("images")
@@ -117,9 +120,14 @@ func (r *Reading) pullTemplate(path *field.Path, t *pullTemplate) {
 		timeout = ptr.Deref(limits.TimeoutSeconds, timeout)
 	}
 	OneOf(r, path.Child("imagePullPolicy").String(), t.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent)
-	for i, name := range t.PullSecrets {
+	secrets := t.PullSecrets
+	if n := len(secrets); n > mostSecrets { // the API server is asked about each Secret
+		r.Refuse(field.TooMany(path.Child("pullSecrets"), n, mostSecrets))
+		secrets = nil
+	}
+	for i, name := range secrets {
 		if len(apivalidation.NameIsDNSSubdomain(name, false)) > 0 {
-			r.Refuse(field.Invalid(path.Child("pullSecrets").Index(i), name, "no Secret can have this name"))
+			r.Refuse(field.Invalid(path.Child("pullSecrets").Index(i), reason.Shorten(name, 200), "no Secret can have this name"))
 		}
 	}
 	done := path.Child("completionPolicy")
