@@ -6,14 +6,8 @@ import (
 	"io"
 )
 
-// resource is the name of a workload on a command line. Two kinds have the same name as a kind of Kubernetes, so their
-// group is part of the name.
-func resource(workload string) string {
-	if workload == "cloneset" {
-		return "cloneset/web"
-	}
-	return workload + "s.apps.kruise.io/web"
-}
+// resource is the name of a workload on a command line, with the group: Kubernetes has kinds of the same names.
+func resource(workload string) string { return workload + "s.apps.kruise.io/web" }
 
 // invite names three commands to try on the cluster of the show. If wait is true, invite returns when ctx ends.
 func invite(ctx context.Context, out io.Writer, kubeconfig, workload string, wait bool) {
