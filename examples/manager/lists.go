@@ -12,8 +12,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lists knows which lists and watches of the caches fail. While the first list of a cache fails, no controller starts:
-// the reason stands in the log and behind /readyz/caches.
+// lists knows which lists and watches of the caches are refused for lack of a right. While the first list of a cache is
+// refused, no controller starts: the reason stands in the log and behind /readyz/caches. All other failures may be over
+// soon, such as that of a conversion before the manager's own webhooks serve, and are counted by a metric.
 type lists struct {
 	log   logr.Logger
 	clock clock.PassiveClock
@@ -22,32 +23,35 @@ type lists struct {
 	failed map[string]failedList
 }
 
-// failedList is the last failure of a list or watch.
+// failedList is the last refusal of a list or watch.
 type failedList struct {
 	at  time.Time
 	err error
 }
 
-// failingFor is how long a failure counts: a list that fails is tried again each half minute at most.
+// failingFor is how long a refusal counts: a refused list is tried again after half a minute at most.
 const failingFor = time.Minute
 
 func newLists(log logr.Logger, c clock.PassiveClock) *lists {
 	return &lists{log: log, clock: c, failed: map[string]failedList{}}
 }
 
-// note records a failure, and logs a missing right once.
+// note records a refusal, and logs a missing right once.
 func (l *lists) note(kind string, err error) {
+	if !apierrors.IsForbidden(err) {
+		return
+	}
 	err = explained(kind, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, known := l.failed[kind]
 	l.failed[kind] = failedList{l.clock.Now(), err}
-	if apierrors.IsForbidden(err) && (!known || before.err.Error() != err.Error()) {
+	if !known || before.err.Error() != err.Error() {
 		l.log.Error(err, "a cache cannot be filled, and no controller starts until the cache is filled")
 	}
 }
 
-// ready returns an error that names the lists and watches that fail.
+// ready returns an error that names the refused lists and watches.
 func (l *lists) ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,12 +69,8 @@ func (l *lists) ready() error {
 
 // explained says what helps against a missing right.
 func explained(kind string, err error) error {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return fmt.Errorf("cache of %s: %w", kind, err)
-	}
-	remedy := "grant the manager the right, or switch off the feature gate that needs the right"
-	if status.Status().Details.Kind == "secrets" {
+	status, remedy := apierrors.APIStatus(nil), "grant the manager the right, or switch off the feature gate that needs the right"
+	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "secrets" {
 		remedy = "for ImagePullJobGate apply examples/config/imagepulljob, for ResourceDistributionGate examples/config/resourcedistribution, or switch off the gate"
 	}
 	return fmt.Errorf("cache of %s: %w; %s", kind, err, remedy)

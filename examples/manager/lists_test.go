@@ -37,7 +37,7 @@ func TestMissingRights(t *testing.T) {
 		t.Errorf("after the right was granted: %v", err)
 	}
 	lists.Note("*v1.Pod", errors.New("connection refused"))
-	if err := lists.Ready(); err == nil || !strings.Contains(err.Error(), "*v1.Pod") || len(logged) != 1 {
-		t.Errorf("ready: %v, log %q", err, logged)
+	if err := lists.Ready(); err != nil || len(logged) != 1 {
+		t.Errorf("a failure that may be over soon: ready %v, log %q", err, logged)
 	}
 }
