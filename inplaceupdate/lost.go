@@ -71,8 +71,8 @@ func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 	}
 }
 
-// isUndelivered reports whether none of the update's changes to containers was delivered. Changes of env do not count,
-// because a state that only continues to wait for the previous update's report has the same fields.
+// isUndelivered reports whether none of the update's changes to containers was written into the Pod's spec. Changes of
+// env do not count, because a state that only continues to wait for the previous update's report has the same fields.
 func (s *savedState) isUndelivered() bool {
 	next := s.next()
 	delivered := len(s.LastContainerStatuses)+len(s.ContainerBatchesRecord) > 0 || !next.isEmpty()

@@ -273,8 +273,8 @@ func TestObservePod(t *testing.T) {
 	}
 }
 
-// TestGone: packages with records of an owner or a Pod hear when the object is gone or replaced, and awaited writes are
-// dropped too.
+// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone, and no longer
+// waits for its own writes to the object.
 func TestGone(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	var gone []types.UID

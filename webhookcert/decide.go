@@ -107,8 +107,9 @@ func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time)
 	return d
 }
 
-// replaceAuthority acts if no client can verify the leaf. Old authorities stay in the bundle: clients may still use
-// these authorities, and so may a replica whose clock is right if the local clock is wrong.
+// replaceAuthority acts if no client can verify the leaf. Old authorities stay in the bundle: clients may still trust
+// certificates of these authorities. If the local clock is wrong, another replica may still sign with an authority that
+// seems to have expired.
 func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.ca.certErr

@@ -156,7 +156,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestStop: a pass does not wait for a stop, the end of a stop wakes the Pod, and a failed hook is told.
+// TestStop: a reconcile does not wait until a container has stopped, the Pod is reconciled again after the stop, and a
+// failed preStop hook is reported.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{takes: 10 * time.Second, containers: []cri.Container{container("rt://a0", "app", containerrestart.Running)}}

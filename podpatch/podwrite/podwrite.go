@@ -130,7 +130,9 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 		why.Code = Replaced
 	case apierrors.IsInvalid(err), isRefusal(err), isUnknownPath(err):
 		why.Code = Refused
-		why.Remedy = "wait for room, change the template, or let the Pod be recreated"
+		if why.Remedy = "change the template or the refusing policy, or let the Pod be recreated"; subresource == "resize" {
+			why.Remedy = "wait for room, change the template, or let the Pod be recreated"
+		}
 	default:
 		return fmt.Errorf("patching %s of Pod %s: %w", path, patches.Pod, err)
 	}

@@ -98,8 +98,8 @@ type Step struct {
 	// that the new Pod has its own name, and all processes that see the same Pods choose the same name. If the creation
 	// is refused, delete the old Pod nevertheless. If MaxSurge is set, Replace is empty and Create has these Nodes.
 	Replace []string
-	// Delete the Pods at these indexes: surplus Pods, ended Pods, Pods on Nodes that should have none, and Pods waiting
-	// for their hook.
+	// Delete the Pods at these indexes: surplus Pods, ended Pods, Pods on Nodes that should have none, and Pods whose
+	// deletion was decided before and still waits for the preDelete hook.
 	Delete []int
 	// Update the Pods at these indexes to the new revision, in order: in place, or by deletion.
 	Update []int

@@ -53,7 +53,7 @@ func TestAgents(t *testing.T) {
 			"runtime JobNotEnded: container debug runs | the end of the container",
 		}},
 		{name: "a schedule is paused", object: "{kind: AdvancedCronJob, metadata: {name: nightly}, spec: {paused: true}}", want: []string{
-			"user Paused: somebody has paused the object | kubectl kruise rollout resume",
+			"user Paused: somebody has paused the object | kubectl kruise rollout resume advancedcronjob/nightly",
 		}},
 		{name: "a right is missing", object: "{kind: CloneSet, metadata: {name: web}, spec: {replicas: 1}, status: {conditions: [{type: FailedScale, status: 'True', message: 'pods is forbidden: User \"kruise\" cannot create resource'}]}}", want: []string{
 			`controller RightsMissing: pods is forbidden: User "kruise" cannot create resource | give the manager the right: kubectl kruise doctor`,

@@ -93,8 +93,27 @@ func TestPods(t *testing.T) {
 			want: []string{"scheduler Unschedulable: 0/3 nodes | make room on a Node that fits, or change what the Pod demands"},
 		},
 		{
+			name: "a claim that does not exist", spec: `{nodeName: "", volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}`,
+			status: `{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: '0/3 nodes are available: persistentvolumeclaim "data" not found. not found'}]}`,
+			want:   []string{`scheduler Unschedulable: 0/3 nodes are available: persistentvolumeclaim "data" not found | create the PersistentVolumeClaim, or correct the claim's name in the template`},
+		},
+		{
+			name: "a claim that is not bound", spec: `{nodeName: "", volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}`,
+			status: `{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found'}]}`,
+			want:   []string{"scheduler Unschedulable: 0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims; the claims of the Pod: data | the claims are bound: see kubectl describe pvc"},
+		},
+		{
+			name: "no resources", spec: `{nodeName: ""}`,
+			status: `{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: '0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.'}]}`,
+			want:   []string{"scheduler Unschedulable: 0/3 nodes are available: 3 Insufficient cpu | Nodes with more free resources, or smaller requests"},
+		},
+		{
+			name: "an image of an update", spec: `{containers: [{name: app, image: "a:2"}]}`, status: waiting("ImagePullBackOff", "Back-off pulling image a:2"),
+			want: []string{"runtime ImagePullBackOff: container app: Back-off pulling image a:2 | an image that the Node can pull, or credentials for the registry"},
+		},
+		{
 			name: "a crash", status: waiting("CrashLoopBackOff", "back-off"),
-			want: []string{"runtime CrashLoopBackOff: container app keeps ending (4 times), last with exit code 137 OOMKilled | see kubectl logs web-a -c app --previous"},
+			want: []string{"runtime CrashLoopBackOff: container app keeps ending (restarts: 4), last with exit code 137 OOMKilled | see kubectl logs web-a -c app --previous"},
 		},
 		{
 			name: "an image", status: waiting("ErrImagePull", "no such host"),
@@ -147,7 +166,7 @@ func TestPods(t *testing.T) {
 		},
 		{
 			name: "a finalizer", metadata: `{deletionTimestamp: "2026-03-01T11:59:00Z", finalizers: [example.test/hold]}`,
-			want: []string{"hook FinalizerHolds: finalizers: example.test/hold | the owners of the finalizers end their work and remove the finalizers"},
+			want: []string{"hook FinalizerHolds: the Pod is being deleted since 2026-03-01T11:59:00Z; finalizers: example.test/hold | the owners of the finalizers end their work and remove the finalizers"},
 		},
 		{
 			name: "a kubelet that does not end", metadata: `{deletionTimestamp: "2026-03-01T11:59:00Z"}`,
@@ -237,7 +256,7 @@ func TestWorkloads(t *testing.T) {
 			object: "{spec: {replicas: 2, template: {spec: {containers: []}}}, status: {observedGeneration: 1, updatedReplicas: 2, conditions: [{type: Waiting, status: 'True', reason: OrderedWait, message: waits for web-0}]}}",
 			pods:   []corev1.Pod{failing("web-0"), failing("web-1")},
 			want: []string{
-				"runtime CrashLoopBackOff: container app keeps ending (4 times), last with exit code 137 OOMKilled | see kubectl logs web-0 -c app --previous",
+				"runtime CrashLoopBackOff: container app keeps ending (restarts: 4), last with exit code 137 OOMKilled | see kubectl logs web-0 -c app --previous",
 				"controller OrderedWait: waits for web-0 | the end of the other causes",
 			},
 		},
@@ -255,8 +274,8 @@ func TestWorkloads(t *testing.T) {
 			name: "paused before all else that Pods say", object: "{spec: {replicas: 1, updateStrategy: {rollingUpdate: {paused: true}}, template: {spec: {containers: []}}}, status: {observedGeneration: 1}}",
 			pods: []corev1.Pod{failing("web-0")},
 			want: []string{
-				`user Paused: CloneSet "web" is paused: 0 out of 1 new pods have been updated | kubectl kruise rollout resume`,
-				"runtime CrashLoopBackOff: container app keeps ending (4 times), last with exit code 137 OOMKilled | see kubectl logs web-0 -c app --previous",
+				`user Paused: CloneSet "web" is paused: 0 out of 1 new pods have been updated | kubectl kruise rollout resume cloneset/web`,
+				"runtime CrashLoopBackOff: container app keeps ending (restarts: 4), last with exit code 137 OOMKilled | see kubectl logs web-0 -c app --previous",
 			},
 		},
 	}

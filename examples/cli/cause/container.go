@@ -76,11 +76,14 @@ func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string)
 	switch code {
 	case "CrashLoopBackOff":
 		if t := s.LastTerminationState.Terminated; t != nil {
-			detail = strings.TrimSpace(fmt.Sprintf("%s keeps ending (%d times), last with exit code %d %s %s", name, max(s.RestartCount, 1), t.ExitCode, t.Reason, t.Message))
+			detail = strings.TrimSpace(fmt.Sprintf("%s keeps ending (restarts: %d), last with exit code %d %s %s", name, s.RestartCount, t.ExitCode, t.Reason, t.Message))
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, fmt.Sprintf("see kubectl logs %s -c %s --previous", pod.Name, s.Name))
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-		return podCause(pod, Runtime, inContainer, code, fmt.Sprintf("%s (image %s)", detail, s.Image), "an image that the Node can pull, or credentials for the registry")
+		if image := imageOf(pod, s); !strings.Contains(detail, image) { // the status shows the image of the last instance
+			detail += " (image " + image + ")"
+		}
+		return podCause(pod, Runtime, inContainer, code, detail, "an image that the Node can pull, or credentials for the registry")
 	case "CreateContainerConfigError":
 		if strings.Contains(w.Message, pod.Name+"-barrier") {
 			return podCause(pod, Controller, inContainer, LaunchPriority, name+" waits for containers that start before: "+w.Message, "the start of the containers of higher launch priority, by the manager")
@@ -90,6 +93,18 @@ func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string)
 		return podCause(pod, Node, onNode, code, f.warning(pod.Name, name+" is being created"), "see the kubelet's events of the Pod")
 	}
 	return podCause(pod, Runtime, inContainer, code, detail, "see the kubelet's events of the Pod")
+}
+
+// imageOf returns the wanted image of a container.
+func imageOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == s.Name {
+				return list[i].Image
+			}
+		}
+	}
+	return s.Image
 }
 
 // warning adds the newest warning about an object to a detail.

@@ -101,6 +101,9 @@ func Healthy(f Facts) string {
 func Summary(f Facts) string {
 	name := fmt.Sprintf("%s %s", f.Object.GetKind(), f.Object.GetName())
 	if pod := f.pod(); pod != nil {
+		if pod.DeletionTimestamp != nil {
+			return name + ": being deleted"
+		}
 		return fmt.Sprintf("%s: %s", name, strings.ToLower(string(pod.Status.Phase)))
 	}
 	ready := 0

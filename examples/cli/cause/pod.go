@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -43,21 +44,49 @@ func scheduling(pod *corev1.Pod) Cause {
 		if c.Type != corev1.PodScheduled || c.Status == corev1.ConditionTrue {
 			continue
 		}
-		remedy := "make room on a Node that fits, or change what the Pod demands"
 		if c.Reason == corev1.PodReasonSchedulingGated {
 			names := []string{}
 			for _, gate := range pod.Spec.SchedulingGates {
 				names = append(names, gate.Name)
 			}
-			remedy = "have the scheduling gates removed: " + strings.Join(names, ", ")
+			return podCause(pod, Scheduler, unscheduled, reason.Code(c.Reason), c.Message, "have the scheduling gates removed: "+strings.Join(names, ", "))
 		}
-		return podCause(pod, Scheduler, unscheduled, reason.Code(c.Reason), c.Message, remedy)
+		// The rest of the message is about preemption and claims for devices.
+		detail, _, _ := strings.Cut(c.Message, " no new claims to deallocate")
+		detail, _, _ = strings.Cut(detail, " preemption: ")
+		detail = strings.TrimSuffix(strings.TrimSuffix(detail, ". not found"), ".")
+		if claims := pvc.UsedBy(pod); strings.Contains(detail, "PersistentVolumeClaims") && len(claims) > 0 {
+			detail += "; the claims of the Pod: " + strings.Join(claims, ", ")
+		}
+		return podCause(pod, Scheduler, unscheduled, reason.Code(c.Reason), detail, placing(detail))
 	}
 	name := pod.Spec.SchedulerName
 	if name == "" {
 		name = corev1.DefaultSchedulerName
 	}
-	return podCause(pod, Scheduler, unscheduled, NotScheduled, "no scheduler has judged the Pod; the Pod names the scheduler "+name, "see whether that scheduler runs")
+	return podCause(pod, Scheduler, unscheduled, NotScheduled, fmt.Sprintf("no scheduler has judged the Pod yet; the Pod names the scheduler %q", name),
+		"see whether the scheduler runs, or correct spec.schedulerName")
+}
+
+// placing says what makes an unschedulable Pod fit a Node, by the scheduler's words (the plugins in
+// pkg/scheduler/framework/plugins of Kubernetes 1.36).
+func placing(message string) string {
+	for _, word := range []struct{ text, remedy string }{
+		{"persistentvolumeclaim", "create the PersistentVolumeClaim, or correct the claim's name in the template"},
+		{"PersistentVolumeClaims", "the claims are bound: see kubectl describe pvc"},
+		{"volume node affinity", "a Node that reaches the volume of the claim"},
+		{"anti-affinity", "more Nodes, or a weaker anti-affinity"},
+		{"topology spread", "room in the topology domains with the fewest Pods, or a weaker constraint"},
+		{"node affinity/selector", "a Node with the wanted labels, or another node selector or affinity"},
+		{"untolerated taint", "a Node without the taint, or a toleration"},
+		{"free ports", "a Node on which the host port is free"},
+		{"Insufficient", "Nodes with more free resources, or smaller requests"},
+	} {
+		if strings.Contains(message, word.text) {
+			return word.remedy
+		}
+	}
+	return "make room on a Node that fits, or change what the Pod demands"
 }
 
 // node says whether the Pod's Node is at work.
@@ -81,7 +110,7 @@ func (f *Facts) node(pod *corev1.Pod) []Cause {
 // deletion says why a Pod that is being deleted is still there.
 func (f *Facts) deletion(pod *corev1.Pod) []Cause {
 	if len(pod.Finalizers) > 0 {
-		return []Cause{podCause(pod, Hook, held, FinalizerHolds, "finalizers: "+strings.Join(pod.Finalizers, ", "), "the owners of the finalizers end their work and remove the finalizers")}
+		return []Cause{podCause(pod, Hook, held, FinalizerHolds, "the Pod is being deleted since "+pod.DeletionTimestamp.UTC().Format(time.RFC3339)+"; finalizers: "+strings.Join(pod.Finalizers, ", "), "the owners of the finalizers end their work and remove the finalizers")}
 	}
 	if causes := f.node(pod); len(causes) > 0 {
 		return causes

@@ -32,7 +32,7 @@ func (f *Facts) workloadCauses() (causes []Cause) {
 	case err == nil:
 		causes = append(causes, f.fromProgress(p)...)
 	case path != "" && fields.Bool(o.Object, path): // a schedule has no rollout
-		causes = append(causes, f.objectCause(User, stopsPods, Paused, path, "somebody has paused the object", "kubectl kruise rollout resume"))
+		causes = append(causes, f.objectCause(User, stopsPods, Paused, path, "somebody has paused the object", f.resume()))
 	}
 	causes = append(causes, f.fromConditions()...)
 	causes = append(causes, f.creation()...)
@@ -40,6 +40,16 @@ func (f *Facts) workloadCauses() (causes []Cause) {
 		causes = append(causes, f.podCauses(pod)...)
 	}
 	return causes
+}
+
+// resume is the command that ends a pause.
+func (f *Facts) resume() string {
+	gk := f.Object.GroupVersionKind().GroupKind()
+	kind := strings.ToLower(gk.Kind)
+	if gk.Group == facts.AppsGroup && (gk.Kind == "StatefulSet" || gk.Kind == "DaemonSet") { // Kubernetes has kinds of these names
+		kind += "s." + gk.Group
+	}
+	return "kubectl kruise rollout resume " + kind + "/" + f.Object.GetName()
 }
 
 // fromProgress turns what the counts say into causes.
@@ -50,7 +60,7 @@ func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
 		case progress.SpecUnobserved:
 			causes = append(causes, f.objectCause(Controller, stopsAll, SpecUnobserved, why.Path, why.Detail, "see whether the manager runs: kubectl kruise doctor"))
 		case progress.RolloutPaused:
-			causes = append(causes, f.objectCause(User, stopsPods, Paused, why.Path, p.Text, why.Remedy))
+			causes = append(causes, f.objectCause(User, stopsPods, Paused, why.Path, p.Text, f.resume()))
 		case progress.UpdateOnDelete:
 			causes = append(causes, f.objectCause(User, asked, OnDelete, why.Path, p.Text, why.Remedy))
 		case progress.PodsNotUpdated, progress.PodsNotReady:
@@ -125,7 +135,7 @@ func (f *Facts) refused(message, path string, otherwise reason.Code) Cause {
 	case strings.Contains(message, " is forbidden: "), strings.Contains(message, " is invalid: "):
 		return f.objectCause(APIServer, stopsPods, RequestRefused, path, message, "change what the API server refuses")
 	}
-	return f.objectCause(Controller, stopsPods, otherwise, path, message, "the controller tries again; see to what the message names")
+	return f.objectCause(Controller, stopsPods, otherwise, path, message, "see to what the message names; the controller tries again by itself")
 }
 
 // creation says why Pods are missing: by the answer to a creation without effect, else by the newest event of a failure.

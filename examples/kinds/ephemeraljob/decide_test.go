@@ -68,8 +68,9 @@ func ended(phase v1alpha1.EphemeralJobPhase, n int) edit {
 	}
 }
 
-// pod is a Pod made in the given second, with containers such as "debugger ok". States are: ok, exit1, run, pull, wait,
-// broken, and ? for none. A container of somebody else begins with "!".
+// pod returns a Pod whose creation time is the given second. The further arguments are containers, each with name and
+// state: "debugger ok". States are: ok, exit1, run, pull, wait, broken, and ? for none. A container of somebody else
+// begins with "!".
 func pod(name string, at int, have ...string) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "7", CreationTimestamp: *timeAt(at), Labels: map[string]string{"app": "web"},

@@ -63,8 +63,8 @@ func betaOnly(names ...string) (m move) {
 	return m
 }
 
-// withdrawn returns the move of fields of v1alpha1 that v1beta1 does not have. The values are dropped, because nothing
-// reads these fields, or because an earlier move has read the fields.
+// withdrawn returns a move that drops fields of v1alpha1, because nothing reads the fields, or because an earlier move
+// has read the fields. The fields do not exist in v1beta1.
 func withdrawn(names ...string) move {
 	remove := betaOnly(names...).to[alpha]
 	return move{to: [2]func(object){remove, remove}}
