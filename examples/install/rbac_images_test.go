@@ -48,10 +48,12 @@ func (c *cluster) node() *corev1.Node {
 	if err := c.Create(c.t.Context(), node); err != nil {
 		c.t.Fatal(err)
 	}
+	before := node.DeepCopy()
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)), LastHeartbeatTime: metav1.Now(),
 	}}
-	if err := c.Status().Update(c.t.Context(), node); err != nil {
+	// The controller manager writes Nodes at the same time.
+	if err := c.Status().Patch(c.t.Context(), node, client.MergeFrom(before)); err != nil {
 		c.t.Fatal(err)
 	}
 	return node

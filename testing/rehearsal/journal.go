@@ -41,6 +41,13 @@ func (j *journal) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
+// len returns the number of writes.
+func (j *journal) len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.writes)
+}
+
 // close ends the open write.
 func (j *journal) close() {
 	j.mu.Lock()

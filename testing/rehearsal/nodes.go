@@ -150,6 +150,11 @@ func (n *nodes) choose(pod *corev1.Pod, all []*corev1.Node) string {
 	if pinned, err := nodefit.NodeOf(pod); err == nil {
 		return pinned // a Pod of a DaemonSet may run on a cordoned Node
 	}
+	for i := range all {
+		if node := all[(n.last+i)%len(all)]; n.config.Unknown != nil && n.config.Unknown(node) {
+			return node.Name
+		}
+	}
 	return ""
 }
 

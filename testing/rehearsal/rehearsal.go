@@ -41,10 +41,12 @@ type Config struct {
 	// Outside does the work of other clients, such as a volume's provisioner, and reports whether anything has
 	// changed. Optional.
 	Outside func() (changed bool)
+	// Unknown reports whether the labels of a Node are unknown, so that each Pod counts as fitting. Optional.
+	Unknown func(*corev1.Node) bool
 	// Quiet is how long nothing may change before the rehearsal is over; 0 means a quarter of an hour. Quiet must be
 	// longer than every wait of the controllers.
 	Quiet time.Duration
-	// Most is the largest number of reconciles; 0 means 100,000.
+	// Most is the largest number of reconciles, and of writes; 0 means 100,000.
 	Most int
 }
 
@@ -168,6 +170,9 @@ func (r *Rehearsal) Run(ctx context.Context) error {
 			n++
 			if err := r.work(ctx, q); err != nil {
 				return err
+			}
+			if writes := r.journal.len(); writes > r.config.Most {
+				return fmt.Errorf("%w after %d writes", ErrEndless, writes)
 			}
 			continue
 		}

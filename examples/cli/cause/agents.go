@@ -45,7 +45,7 @@ func (f *Facts) ephemeral() (causes []Cause) {
 			at := slices.IndexFunc(pod.Status.EphemeralContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
 			switch {
 			case at < 0:
-				detail := f.warning(pod.Name, "the kubelet of Node "+pod.Spec.NodeName+" has not started container "+name)
+				detail := f.warning(pod, "the kubelet of Node "+pod.Spec.NodeName+" has not started container "+name)
 				causes = append(causes, podCause(pod, Node, onNode, NotStarted, detail, "see the kubelet of the Node"))
 			case pod.Status.EphemeralContainerStatuses[at].State.Waiting != nil:
 				causes = append(causes, f.waiting(pod, &pod.Status.EphemeralContainerStatuses[at], "container "+name))

@@ -32,7 +32,7 @@ func (f *Facts) containers(pod *corev1.Pod) (causes []Cause) {
 	}
 	if len(pod.Status.ContainerStatuses) == 0 {
 		detail := "the kubelet of Node " + pod.Spec.NodeName + " has not started the containers"
-		return append(causes, podCause(pod, Node, onNode, NotStarted, f.warning(pod.Name, detail), "see the kubelet of the Node"))
+		return append(causes, podCause(pod, Node, onNode, NotStarted, f.warning(pod, detail), "see the kubelet of the Node"))
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int { return weight(a.Code) - weight(b.Code) })
 	return causes
@@ -62,7 +62,7 @@ func (f *Facts) container(pod *corev1.Pod, s *corev1.ContainerStatus, word strin
 	case strings.HasPrefix(word, "init") && !s.Ready:
 		return podCause(pod, Runtime, inContainer, "PodInitializing", name+" runs, and the containers start after its end", "the end of the init container"), true
 	case !s.Ready:
-		detail := f.warning(pod.Name, name+" runs and is not ready")
+		detail := f.warning(pod, name+" runs and is not ready")
 		return podCause(pod, Runtime, inContainer, NotReady, detail, "see the readiness probe and the log of the container"), true
 	}
 	return Cause{}, false
@@ -90,7 +90,7 @@ func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string)
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, "the missing ConfigMap, Secret or key")
 	case "ContainerCreating", "PodInitializing":
-		return podCause(pod, Node, onNode, code, f.warning(pod.Name, name+" is being created"), "see the kubelet's events of the Pod")
+		return podCause(pod, Node, onNode, code, f.warning(pod, name+" is being created"), "see the kubelet's events of the Pod")
 	}
 	return podCause(pod, Runtime, inContainer, code, detail, "see the kubelet's events of the Pod")
 }
@@ -107,12 +107,13 @@ func imageOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
 	return s.Image
 }
 
-// warning adds the newest warning about an object to a detail.
-func (f *Facts) warning(name, detail string) string {
+// warning adds the newest warning about a Pod to a detail. Warnings about a former Pod of the same name do not count.
+func (f *Facts) warning(pod *corev1.Pod, detail string) string {
 	var newest *corev1.Event
 	for i := range f.Events {
 		e := &f.Events[i]
-		if e.InvolvedObject.Name == name && e.Type == corev1.EventTypeWarning && (newest == nil || eventTime(e).After(eventTime(newest))) {
+		isAbout := e.InvolvedObject.Name == pod.Name && (e.InvolvedObject.UID == "" || e.InvolvedObject.UID == pod.UID)
+		if isAbout && e.Type == corev1.EventTypeWarning && (newest == nil || eventTime(e).After(eventTime(newest))) {
 			newest = e
 		}
 	}

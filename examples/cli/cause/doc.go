@@ -97,6 +97,8 @@ type Facts struct {
 	Owner *unstructured.Unstructured
 	// Pods are the Pods of the object, or the Pod in question. The Pods of an EphemeralJob are the selected Pods.
 	Pods []corev1.Pod
+	// IsPodsUnread says that the Pods could not be read, so nothing is known about missing Pods.
+	IsPodsUnread bool
 	// Nodes are the Nodes of the Pods; IsNodesRead says that a missing Node does not exist.
 	Nodes       []corev1.Node
 	IsNodesRead bool

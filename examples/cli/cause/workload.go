@@ -145,7 +145,7 @@ func (f *Facts) creation() (causes []Cause) {
 		c.Detail = refusal.Operation + ": " + c.Detail
 		causes = append(causes, c)
 	}
-	if len(causes) > 0 || !f.lacksPods() {
+	if len(causes) > 0 || f.IsPodsUnread || !f.lacksPods() {
 		return causes
 	}
 	var newest *corev1.Event

@@ -82,7 +82,7 @@ func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 		return nil, err
 	}
 	r, err := rehearsal.New(rehearsal.Config{
-		Scheme: w.scheme, Server: w.server, Clock: w.clock, Mutate: w.mutate, Outside: w.volumes, ReadyAfter: w.readyAfter,
+		Scheme: w.scheme, Server: w.server, Clock: w.clock, Mutate: w.mutate, Outside: w.volumes, ReadyAfter: w.readyAfter, Unknown: isUnread,
 	})
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (w *world) blocking() (func(from, to *appsv1.ControllerRevision) reason.Lis
 }
 
 func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, UID: types.UID("unread-" + name), Labels: map[string]string{corev1.LabelMetadataName: name, corev1.LabelHostname: name}}
+	return metav1.ObjectMeta{Name: name, UID: types.UID(unreadPrefix + name), Labels: map[string]string{corev1.LabelMetadataName: name, corev1.LabelHostname: name}}
 }
 
 // passive hides all methods of a clock but those that tell the time, so that nobody waits for a timer of the clock.

@@ -9,7 +9,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +53,7 @@ func NewScheme() (*runtime.Scheme, error) {
 func served() []client.Object {
 	return append(workloads.Kinds(),
 		faultapi.ClusterWide(&v1beta1.SidecarSet{}), &policyv1beta1.PodUnavailableBudget{}, &v1beta1.ContainerRecreateRequest{},
-		&corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{},
+		&v1beta1.ImagePullJob{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{},
 	)
 }
 
@@ -85,39 +84,6 @@ func newWorld(ask Question) (*world, error) {
 	}
 	w.complete(&objects)
 	return w, w.server.Load(objects...)
-}
-
-// complete adds the Nodes and namespaces that could not be read, and removes references to owners that could not be
-// read: otherwise Pods would seem to be lost.
-func (w *world) complete(objects *[]client.Object) {
-	there, nodes, namespaces := map[types.UID]bool{}, map[string]bool{}, map[string]bool{}
-	for _, object := range *objects {
-		switch object.(type) {
-		case *corev1.Node:
-			nodes[object.GetName()] = true
-		case *corev1.Namespace:
-			namespaces[object.GetName()] = true
-		}
-		there[object.GetUID()] = true
-	}
-	for _, object := range *objects {
-		refs := object.GetOwnerReferences()
-		kept := refs[:0:0]
-		for _, ref := range refs {
-			if there[ref.UID] {
-				kept = append(kept, ref)
-			}
-		}
-		object.SetOwnerReferences(kept)
-		if name := object.GetNamespace(); name != "" && !namespaces[name] {
-			namespaces[name] = true
-			*objects = append(*objects, &corev1.Namespace{ObjectMeta: meta(name)})
-		}
-		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !nodes[pod.Spec.NodeName] {
-			nodes[pod.Spec.NodeName] = true
-			*objects = append(*objects, &corev1.Node{ObjectMeta: meta(pod.Spec.NodeName)})
-		}
-	}
 }
 
 // setUp adds the controllers and the steps of the webhook for new Pods to a manager.

@@ -5,6 +5,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
@@ -109,27 +111,34 @@ type change struct{ changed, stored *unstructured.Unstructured }
 
 // run previews changes, each by itself.
 func (o *options) run(ctx context.Context, changes []change) error {
-	code := 0
-	for _, c := range changes {
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("the preview has taken %s: too much is in progress in the namespace", longest))
+	defer cancel()
+	refused, happened := false, false
+	for i, c := range changes {
 		report, err := o.report(ctx, c)
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", c.changed.GetKind(), c.changed.GetName(), err)
+			return fmt.Errorf("%s %s: %w", c.changed.GetKind(), c.changed.GetName(), cmp.Or(context.Cause(ctx), err))
+		}
+		if i > 0 && o.output == "yaml" {
+			fmt.Fprintln(o.Out, "---")
 		}
 		if err := write(o.Out, report, o.output); err != nil {
 			return err
 		}
-		switch {
-		case report.Refused != "":
-			code = max(code, exitRefused)
-		case happens(report, o.failOn):
-			code = max(code, exitFailOn)
-		}
+		refused = refused || report.Refused != ""
+		happened = happened || report.Refused == "" && happens(report, o.failOn)
 	}
-	if code > 0 {
-		return &operate.Exit{Code: code}
+	switch {
+	case refused:
+		return &operate.Exit{Code: exitRefused}
+	case happened:
+		return &operate.Exit{Code: exitFailOn}
 	}
 	return nil
 }
+
+// longest is how long a preview may take. Objects of other users in the namespace are played as well.
+const longest = 5 * time.Minute
 
 // report previews a change.
 func (o *options) report(ctx context.Context, c change) (*forecast.Report, error) {
@@ -214,7 +223,8 @@ func write(out io.Writer, r *forecast.Report, format string) error {
 			}
 		}
 	case "", "wide":
-		raw = []byte(forecast.Text(r, format == "wide"))
+		// Messages can come from containers, and must not control the terminal.
+		return printers.WriteEscaped(out, forecast.Text(r, format == "wide"))
 	default:
 		return fmt.Errorf("--output: %q is not json, yaml, name or wide", format)
 	}

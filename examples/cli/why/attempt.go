@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,16 @@ func (r *reader) tryCreation(ctx context.Context, f *cause.Facts) error {
 	}
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.GenerateName = f.Object.GetNamespace(), f.Object.GetName()+"-"
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(f.Object, f.Object.GroupVersionKind())}
+	owner := metav1.NewControllerRef(f.Object, f.Object.GroupVersionKind())
+	owner.BlockOwnerDeletion = nil // some clusters allow the field only to those who may change the owner's finalizers
+	pod.OwnerReferences = []metav1.OwnerReference{*owner}
+	for _, claim := range fields.List(f.Object.Object, "spec.volumeClaimTemplates") {
+		name := fields.String(claim, "metadata.name")
+		volume := corev1.Volume{Name: name}
+		volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + f.Object.GetName() + "-0"}
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
+	}
 	_, err = r.clients.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	var status apierrors.APIStatus
 	isAnswer := errors.As(err, &status)

@@ -29,8 +29,19 @@ type reader struct {
 	clients kubernetes.Interface
 	objects dynamic.Interface
 	mapper  meta.RESTMapper
-	// parents are the controllers read before, by UID; a nil entry does not exist.
+	// parents are the controllers read before, by UID; a nil entry does not exist, or may not be read.
 	parents map[types.UID]*unstructured.Unstructured
+}
+
+// between reports whether objects of a kind stand between Pods and a further controller.
+func between(gk schema.GroupKind) bool {
+	switch gk {
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Group: facts.AppsGroup, Kind: "BroadcastJob"},
+		schema.GroupKind{Group: facts.AppsGroup, Kind: "CloneSet"}, schema.GroupKind{Group: facts.AppsGroup, Kind: "StatefulSet"}:
+		return true
+	}
+	return false
 }
 
 func newReader(f cmdutil.Factory) (*reader, error) {
@@ -54,7 +65,9 @@ func (r *reader) facts(ctx context.Context, u *unstructured.Unstructured, now ti
 			unread = append(unread, fmt.Sprintf("%s: %v", what, err))
 		}
 	}
-	note("Pods", r.readPods(ctx, &f))
+	err := r.readPods(ctx, &f)
+	note("Pods", err)
+	f.IsPodsUnread = err != nil
 	events, err := r.clients.CoreV1().Events(u.GetNamespace()).List(ctx, metav1.ListOptions{})
 	if note("Events", err); err == nil {
 		f.Events = events.Items
@@ -66,7 +79,9 @@ func (r *reader) facts(ctx context.Context, u *unstructured.Unstructured, now ti
 		note("PodUnavailableBudgets", err)
 		note("SidecarSets", r.readSidecarSets(ctx, &f))
 	}
-	note("creation of a Pod, tried without effect", r.tryCreation(ctx, &f))
+	if !f.IsPodsUnread {
+		note("creation of a Pod, tried without effect", r.tryCreation(ctx, &f))
+	}
 	return f, unread
 }
 
@@ -158,6 +173,9 @@ func (r *reader) belongs(ctx context.Context, pod *corev1.Pod, u *unstructured.U
 		if ref == nil || ref.UID == u.GetUID() {
 			return ref != nil, nil
 		}
+		if !between(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()) {
+			return false, nil
+		}
 		parent, err := r.parent(ctx, pod.Namespace, ref)
 		if err != nil || parent == nil {
 			return false, err
@@ -190,7 +208,8 @@ func (r *reader) parent(ctx context.Context, namespace string, ref *metav1.Owner
 		namespace = ""
 	}
 	parent, err := r.objects.Resource(mapping.Resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && parent.GetUID() != ref.UID {
+	// The Pods of a controller that the user may not read belong to somebody else's work.
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && parent.GetUID() != ref.UID {
 		parent, err = nil, nil
 	}
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
@@ -58,7 +59,10 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		if err != nil {
 			return err
 		}
-		for _, info := range infos {
+		for i, info := range infos {
+			if i > 0 && output == "yaml" {
+				fmt.Fprintln(streams.Out, "---")
+			}
 			u, ok := info.Object.(*unstructured.Unstructured)
 			if !ok {
 				return fmt.Errorf("%T is not read without types", info.Object)
@@ -137,7 +141,8 @@ func (a *answer) print(out io.Writer, format string) error {
 	case "name":
 		raw = []byte(a.Object + "\n")
 	case "", "wide":
-		raw = []byte(a.text(format == "wide"))
+		// Messages can come from containers, and must not control the terminal.
+		return printers.WriteEscaped(out, a.text(format == "wide"))
 	default:
 		return fmt.Errorf("--output: %q is not json, yaml, name or wide", format)
 	}

@@ -29,7 +29,7 @@ func TestBadUsage(t *testing.T) {
 		{"value of another type", []string{"--cloneset-workers=many"}, nil, []string{"many", "--cloneset-workers"}},
 		{"argument", []string{"run"}, nil, []string{`"run"`}},
 		{"unknown gate", []string{"--feature-gates=NoSuchGate=true"}, nil, []string{"NoSuchGate"}},
-		{"gate of what is not built", []string{"--feature-gates=PreDownloadImageForInPlaceUpdate=true"}, nil, []string{"PreDownloadImageForInPlaceUpdate"}},
+		{"gate of what is not built", []string{"--feature-gates=CloneSetEventHandlerOptimization=true"}, nil, []string{"CloneSetEventHandlerOptimization"}},
 		{"lock of old", []string{"--leader-election-resource-lock=configmaps"}, nil, []string{"--leader-election-resource-lock", "configmaps", "leases"}},
 		{"sync period without a unit", []string{"--sync-period=10"}, nil, []string{"--sync-period", `"10"`}},
 		{"negative sync period", []string{"--sync-period=-1s"}, nil, []string{"--sync-period", "-1s"}},

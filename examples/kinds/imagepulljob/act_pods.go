@@ -69,7 +69,7 @@ func (r *Reconciler) kubeletOf(s *settings, name string, agent target) (t target
 		return target{}, false
 	}
 	t = target{Name: name, Node: node}
-	if !isReady(node) {
+	if t.NotReady = pressure(node); !isReady(node) {
 		t.NotReady = nodeNotReady
 	}
 	if err := r.support(node); err != nil {
@@ -79,6 +79,20 @@ func (r *Reconciler) kubeletOf(s *settings, name string, agent target) (t target
 		}
 	}
 	return t, true
+}
+
+// pressure says why the kubelet of a Node would reject a Pod that tolerates all taints; empty if the kubelet would not
+// (pkg/kubelet/eviction/eviction_manager.go of Kubernetes 1.36).
+func pressure(node *corev1.Node) string {
+	for i := range node.Spec.Taints {
+		switch node.Spec.Taints[i].Key {
+		case corev1.TaintNodeDiskPressure:
+			return "the Node has disk pressure"
+		case corev1.TaintNodePIDPressure:
+			return "the Node has PID pressure"
+		}
+	}
+	return ""
 }
 
 // isFallback reports whether the agent of a Node pulls for a job that asks for kubelets.

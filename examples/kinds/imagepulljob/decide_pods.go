@@ -42,6 +42,12 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	wants, reports := o.wants(report.Round, since), []imagepull.Report{report}
 	if node.NotReady == "" {
 		reports = o.step(seen, wants, reports, d)
+	} else if t.NotReady == "" { // the Pod of an earlier attempt may have the place that the Pod waits for
+		for _, pod := range seen.Pods {
+			if pod.Spec.NodeName != "" {
+				d.Delete = append(d.Delete, pod)
+			}
+		}
 	}
 	node.Standing = imagepull.Judge(wants, reports, o.Settings.image, owner(o.Job), o.Now)
 	return node

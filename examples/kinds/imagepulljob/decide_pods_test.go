@@ -184,6 +184,48 @@ func TestKubeletsWait(t *testing.T) {
 	}
 }
 
+// TestKubeletsOnFullNodes: the Pod of a failed attempt leaves the place for which the next attempt's Pod waits, and the
+// time for an attempt begins when the Pod has a Node.
+func TestKubeletsOnFullNodes(t *testing.T) {
+	w := newWarmed(t, newJob(func(job *v1beta1.ImagePullJob) {
+		job.Spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(3))}
+	}), "n1")
+	w.pass()
+	w.kubelet("n1", refusedBy("registry"))
+	for len(w.pods) < 2 {
+		w.now = w.now.Add(time.Minute)
+		if _, did := w.pass(); slices.Contains(did, "delete n1") {
+			t.Fatalf("%q", did)
+		}
+	}
+	var next *corev1.Pod
+	for _, pod := range w.pods {
+		if pod.Spec.NodeName == "" {
+			next = pod
+		}
+	}
+	next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "too many pods"}}
+	if _, did := w.pass(); !slices.Equal(did, []string{"delete n1"}) || w.pods[next.Name] == nil {
+		t.Errorf("IP-66 a full Node: %q", did)
+	}
+	w.now = w.now.Add(time.Hour)
+	next.Spec.NodeName = "n1"
+	next.Status.Conditions[0].Status, next.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(w.now)
+	if _, did := w.pass(); len(did) > 0 {
+		t.Errorf("IP-7 an attempt that begins after an hour: %q", did)
+	}
+}
+
+// TestPressure: a Node whose kubelet rejects Pods waits.
+func TestPressure(t *testing.T) {
+	for key, want := range map[string]string{corev1.TaintNodeDiskPressure: "disk pressure", corev1.TaintNodePIDPressure: "PID pressure", corev1.TaintNodeMemoryPressure: ""} {
+		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}
+		if got := pressure(node); !strings.HasSuffix(got, want) || (want == "") != (got == "") {
+			t.Errorf("IP-66 taint %s: %q", key, got)
+		}
+	}
+}
+
 // TestKubeletsChange: Pods for an earlier image, and of Nodes that are not selected any more, go.
 func TestKubeletsChange(t *testing.T) {
 	job := newJob(patient)

@@ -85,7 +85,11 @@ func (c *cluster) agents(ctx context.Context) error {
 			}
 			reports = append(reports, report)
 		}
-		if obj.Status.Succeeded+obj.Status.Failed == int32(len(reports)) {
+		known := onnode.Reports(obj)
+		isNew := func(r imagepull.Report) bool {
+			return !slices.ContainsFunc(known, func(k imagepull.Report) bool { return k.Image == r.Image && k.Round == r.Round && k.Phase == r.Phase })
+		}
+		if !slices.ContainsFunc(reports, isNew) {
 			continue
 		}
 		onnode.SetReports(obj, reports, time.Now())

@@ -189,13 +189,13 @@ func ownersIn(images map[string]v1beta1.ImageSpec) (owners []corev1.ObjectRefere
 	return owners
 }
 
-// nodeEvents enqueues the running jobs that select a Node which comes, goes, becomes ready, or changes its labels or its
-// container runtime.
+// nodeEvents enqueues the running jobs that select a Node which comes, goes, becomes ready, or changes its labels, its
+// container runtime or a taint for pressure.
 func (r *Reconciler) nodeEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*corev1.Node)
 		is, _ := after.(*corev1.Node)
-		if was != nil && is != nil && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) && was.Status.NodeInfo == is.Status.NodeInfo {
+		if was != nil && is != nil && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) && was.Status.NodeInfo == is.Status.NodeInfo && pressure(was) == pressure(is) {
 			return
 		}
 		for _, node := range []*corev1.Node{was, is} {

@@ -189,6 +189,16 @@ func TestJob(t *testing.T) {
 	if len(selector.MatchExpressions) > 0 {
 		t.Error("the workload's selector was changed")
 	}
+	view.Update.Name = strings.Repeat("a", 60) + "-7d9f" // longer than the value of a label
+	long := predownload.Decide(view, set, func() predownload.Rules {
+		return predownload.Rules{Settings: settings, Order: func() []*corev1.Pod { return set.Select(func(*podcontrol.Pod) bool { return true }) }}
+	}).Create
+	if len(long) != 1 {
+		t.Fatalf("%d jobs of a workload with a long name", len(long))
+	}
+	if _, err := metav1.LabelSelectorAsSelector(&long[0].Spec.PodSelector.LabelSelector); err != nil {
+		t.Errorf("I-3 a workload with a long name: %v", err)
+	}
 }
 
 func TestRead(t *testing.T) {
@@ -207,7 +217,7 @@ func TestRead(t *testing.T) {
 			want: predownload.Settings{Parallelism: intstr.FromInt32(3), TimeoutSeconds: 60, MinUpdatedReady: intstr.FromString("20%")},
 		},
 		{
-			name: "IP-51, I-7 fields come first", annotations: map[string]string{parallelism: "3", timeout: "60", ready: "20%"},
+			name: "IP-51, I-7 fields come first", annotations: map[string]string{parallelism: "5%", timeout: "60", ready: "many"},
 			strategy: &pub.InPlaceUpdateStrategy{
 				ImagePreDownloadParallelism: new(intstr.FromInt32(0)), ImagePreDownloadTimeoutSeconds: new(int32(9)), ImagePreDownloadMinUpdatedReadyPods: new(int32(2)),
 			},

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -22,9 +23,11 @@ const (
 // whose Pod was updated has the image.
 func (v *View) job(container *corev1.Container, s Settings, nodes []string) *v1beta1.ImagePullJob {
 	selector := v.Selector.DeepCopy()
-	selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: apps.LabelRevision, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v.Update.Name, v.hash()},
-	})
+	updated := metav1.LabelSelectorRequirement{Key: apps.LabelRevision, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v.Update.Name, v.hash()}}
+	if len(v.Update.Name) > validation.LabelValueMaxLength { // no Pod can have the label, and the selector would be invalid
+		updated.Values = []string{v.hash()}
+	}
+	selector.MatchExpressions = append(selector.MatchExpressions, updated)
 	out := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v.Namespace, Name: v.Update.Name + "-" + container.Name, OwnerReferences: []metav1.OwnerReference{v.Owner},
 		Labels: labels.Merge(v.Template.Labels, map[string]string{apps.LabelRevisionHash: v.hash()}),

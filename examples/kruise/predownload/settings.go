@@ -29,25 +29,27 @@ type Settings struct {
 	MinUpdatedReady intstr.IntOrString
 }
 
-// Read returns the settings of a workload. A field of the strategy takes precedence over the annotation for the same
-// value. Invalid annotations become Warnings of read, and count as absent; the fields are validated by
+// Read returns the settings of a workload. If a field of the strategy is set, the annotation for the same value is
+// not read. Invalid annotations become Warnings of read, and count as absent; the fields are validated by
 // [judge.Reading.InPlace]. A nil strategy has no fields.
 func Read(read *judge.Reading, annotations map[string]string, strategy *pub.InPlaceUpdateStrategy) Settings {
 	if strategy == nil {
 		strategy = &pub.InPlaceUpdateStrategy{}
 	}
 	s := Settings{Parallelism: intstr.FromInt32(defaultParallelism), TimeoutSeconds: defaultTimeoutSeconds}
-	switch n, ok := number(read, annotations, apps.AnnotationImagePreDownloadParallelism); {
-	case strategy.ImagePreDownloadParallelism != nil && isCount(strategy.ImagePreDownloadParallelism):
-		s.Parallelism = *strategy.ImagePreDownloadParallelism
-	case ok:
-		s.Parallelism = intstr.FromInt32(n)
+	if value := strategy.ImagePreDownloadParallelism; value == nil {
+		if n, ok := number(read, annotations, apps.AnnotationImagePreDownloadParallelism); ok {
+			s.Parallelism = intstr.FromInt32(n)
+		}
+	} else if isCount(value) {
+		s.Parallelism = *value
 	}
-	switch n, ok := number(read, annotations, apps.AnnotationImagePreDownloadTimeoutSeconds); {
-	case strategy.ImagePreDownloadTimeoutSeconds != nil && *strategy.ImagePreDownloadTimeoutSeconds > 0:
-		s.TimeoutSeconds = *strategy.ImagePreDownloadTimeoutSeconds
-	case ok && n > 0:
-		s.TimeoutSeconds = n
+	if value := strategy.ImagePreDownloadTimeoutSeconds; value == nil {
+		if n, ok := number(read, annotations, apps.AnnotationImagePreDownloadTimeoutSeconds); ok && n > 0 {
+			s.TimeoutSeconds = n
+		}
+	} else if *value > 0 {
+		s.TimeoutSeconds = *value
 	}
 	if field := strategy.ImagePreDownloadMinUpdatedReadyPods; field != nil {
 		s.MinUpdatedReady = intstr.FromInt32(max(*field, 0))

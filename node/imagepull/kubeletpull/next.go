@@ -160,11 +160,23 @@ func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported er
 		out.Ended, out.ID = true, idOf(pod)
 	case at.err != nil && !isDeleted:
 		out.Ended, out.Err = true, at.err
-	case s.now.Sub(pod.CreationTimestamp.Time) >= limit(w.Policy()):
+	case s.now.Sub(begun(pod)) >= limit(w.Policy()):
 		detail := "no end of the attempt within " + limit(w.Policy()).String()
 		out.Ended, out.Err = true, reason.Reason{Code: PullTimedOut, Detail: joined(detail, cmp.Or(at.awaits, warning(s.seen.Events, pod)))}
 	}
 	return out, name
+}
+
+// begun returns when the kubelet could begin: the Pod's creation or, if later, the time when the scheduler has bound the
+// Pod to the Node.
+func begun(pod *corev1.Pod) time.Time {
+	at := pod.CreationTimestamp.Time
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	return at
 }
 
 // limit returns the time for an attempt. The deadline is left to package imagepull.

@@ -85,7 +85,8 @@ func (p *Puller) container() corev1.Container {
 		VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: mounted, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("4Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")},
+			// A quota on the limits of both resources refuses a Pod without one of them.
+			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
 		},
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
