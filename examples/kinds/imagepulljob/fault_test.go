@@ -47,7 +47,7 @@ func plan(t testing.TB, atEnd bool) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Seeds: 300, Steps: 300, Quiet: 3 * time.Minute,
+		Scheme: scheme, Seeds: 150, Steps: 300, Quiet: 3 * time.Minute,
 		Kinds: []client.Object{&v1beta1.ImagePullJob{}, faultapi.ClusterWide(&v1beta1.NodeImage{}), &corev1.Node{}, &corev1.Secret{}},
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, atEnd: atEnd}

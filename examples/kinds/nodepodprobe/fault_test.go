@@ -48,7 +48,7 @@ func plan(t testing.TB) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Seeds: 200, Steps: 300, Quiet: 3 * time.Minute,
+		Scheme: scheme, Seeds: 120, Steps: 300, Quiet: 3 * time.Minute,
 		Kinds: []client.Object{&v1alpha1.PodProbeMarker{}, faultapi.ClusterWide(&v1alpha1.NodePodProbe{}), &corev1.Node{}, &v1beta1.ContainerRecreateRequest{}},
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{

@@ -40,7 +40,7 @@ func faults(t testing.TB) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&list{})}, Seeds: 200, Steps: 400, Quiet: time.Minute,
+		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&list{})}, Seeds: 100, Steps: 400, Quiet: time.Minute,
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, fails: map[string]bool{}, answers: map[string][]answer{}}
 			return chaos.Subject{
