@@ -16,15 +16,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// older returns a control plane that serves all kinds in v1alpha1 alone, as releases of OpenKruise before v1beta1 do.
-func older(t *testing.T) *cluster {
+// alone returns the default namespace of a control plane that no other test uses, for objects that all namespaces see.
+func alone(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(t.TempDir(), "cp"), Nodes: 1})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(t.TempDir(), "cp"), Nodes: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,14 @@ func older(t *testing.T) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: "default"}
+	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: "default"}
+}
+
+// older returns a control plane that serves all kinds in v1alpha1 alone, as releases of OpenKruise before v1beta1 do.
+func older(t *testing.T) *cluster {
+	t.Helper()
+	c := alone(t)
+	ctx := t.Context()
 	var definitions unstructured.UnstructuredList
 	definitions.SetAPIVersion("apiextensions.k8s.io/v1")
 	definitions.SetKind("CustomResourceDefinitionList")

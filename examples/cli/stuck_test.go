@@ -132,7 +132,7 @@ spec: {backoffLimit: 0, template: {metadata: {annotations: {sim.workloadkit.io/b
 
 // TestWhyStuck asks about objects that wait, each for a cause of its own: the first cause is the true cause.
 func TestWhyStuck(t *testing.T) {
-	c := start(t)
+	c := alone(t) // policies and SidecarSets concern all namespaces
 	c.manage("CloneSet", "StatefulSet", "DaemonSet", "BroadcastJob", "EphemeralJob", "ImagePullJob", "NodeImage", "UnitedDeployment", "AdvancedCronJob", "PodUnavailableBudget")
 	for _, s := range stuckSituations() {
 		if s.policy != "" {

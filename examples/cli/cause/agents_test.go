@@ -58,10 +58,12 @@ func TestAgents(t *testing.T) {
 		{name: "a right is missing", object: "{kind: CloneSet, metadata: {name: web}, spec: {replicas: 1}, status: {conditions: [{type: FailedScale, status: 'True', message: 'pods is forbidden: User \"kruise\" cannot create resource'}]}}", want: []string{
 			`controller RightsMissing: pods is forbidden: User "kruise" cannot create resource | give the manager the right: kubectl kruise doctor`,
 		}},
-		{name: "a budget is spent", object: "{kind: CloneSet, metadata: {name: web}, spec: {replicas: 1}, status: {replicas: 1, conditions: [{type: Waiting, status: 'True', reason: BudgetSpent, message: 'Pod s/a: PodUnavailableBudget all: 1 of 1 Pods serve, and 1 have to'}]}}",
+		{
+			name: "a budget is spent", object: "{kind: CloneSet, metadata: {name: web}, spec: {replicas: 1}, status: {replicas: 1, conditions: [{type: Waiting, status: 'True', reason: BudgetSpent, message: 'Pod s/a: PodUnavailableBudget all: 1 of 1 Pods serve, and 1 have to'}]}}",
 			pods: []corev1.Pod{*pod(t, "", "", "")}, want: []string{
 				"budget BudgetSpent: Pod s/a: PodUnavailableBudget all: 1 of 1 Pods serve, and 1 have to | more available Pods, or a smaller requirement",
-			}},
+			},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			u := object(t, tc.object)

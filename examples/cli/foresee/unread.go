@@ -109,16 +109,17 @@ func wantedLabels(spec *corev1.PodSpec) map[string]string {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return out
 	}
-	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		for _, e := range term.MatchExpressions {
-			switch {
-			case e.Operator == corev1.NodeSelectorOpIn && len(e.Values) > 0:
-				out[e.Key] = e.Values[0]
-			case e.Operator == corev1.NodeSelectorOpExists:
-				out[e.Key] = ""
-			}
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(terms) == 0 {
+		return out
+	}
+	for _, e := range terms[0].MatchExpressions {
+		switch {
+		case e.Operator == corev1.NodeSelectorOpIn && len(e.Values) > 0:
+			out[e.Key] = e.Values[0]
+		case e.Operator == corev1.NodeSelectorOpExists:
+			out[e.Key] = ""
 		}
-		break
 	}
 	return out
 }

@@ -25,7 +25,7 @@ func TestOrder(t *testing.T) {
 		pods   []string // number, and zone behind a blank
 		want   []string
 	}{
-		{"as they come", pub.SidecarSetUpdateStrategy{}, []string{"", "sts-2", "sts-10"}, []string{"", "sts-2", "sts-10"}},
+		{"equal Pods by name", pub.SidecarSetUpdateStrategy{}, []string{"", "sts-2", "sts-10"}, []string{"", "sts-10", "sts-2"}},
 		{
 			"SU-19 by a key",
 			pub.SidecarSetUpdateStrategy{PriorityStrategy: &pub.PriorityStrategy{OrderPriority: []pub.OrderPriorityTerm{{OrderedKey: "number"}}}},
