@@ -643,7 +643,8 @@ func imagePullJobMutants() []mutant {
 		},
 		{
 			"each Pod that waits for the next attempt is deleted", "node/imagepull/kubeletpull/record.go",
-			"s.kept[newest.Name] = true\n", "", schedules{tests: "../node/imagepull/kubeletpull", only: "TestRecords"},
+			"s.kept[newest.Name] = true\n", "",
+			schedules{tests: "../node/imagepull/kubeletpull", only: "TestRecords"},
 		},
 		{
 			"a failed read of a Secret counts as a look at the Secret", "examples/kinds/imagepulljob/secrets.go",

@@ -133,7 +133,9 @@ func TestFailing(t *testing.T) {
 func TestVariables(t *testing.T) {
 	pod := live(func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{
-			{Name: "PORT", Value: "80"}, {Name: "TWICE", Value: "$(PORT)"}, {Name: "PORT", Value: "81"},
+			{Name: "PORT", Value: "80"},
+			{Name: "TWICE", Value: "$(PORT)"},
+			{Name: "PORT", Value: "81"},
 			{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// breaks notes a broken rule, for the schedule to tell.
-func (w *story) breaks(rule, format string, args ...any) {
+// breaksf notes a broken rule, for the schedule to tell.
+func (w *story) breaksf(rule, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, rule+" "+fmt.Sprintf(format, args...))
@@ -59,26 +59,26 @@ func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 	l.at = time.Now()
 	l.mu.Unlock()
 	if !last.IsZero() && time.Since(last) < time.Second {
-		l.breaks("often", "a status after %v", time.Since(last))
+		l.breaksf("often", "a status after %v", time.Since(last))
 	}
 	wanted, before, after := asked(&known.Spec), states(&known.Status), states(status)
 	news := len(before) != len(after)
 	for key, s := range after {
 		if _, isAsked := wanted[key]; !isAsked {
-			l.breaks("PP-62", "a state of %s, which is not in the list", key)
+			l.breaksf("PP-62", "a state of %s, which is not in the list", key)
 		}
 		was, known := before[key]
 		if !known || was.State != s.State || was.Message != s.Message {
 			news = true
 			if s.State != v1alpha1.ProbeUnknown && !l.wasSeen(key, wanted[key].Probe, &s) {
-				l.breaks("invented", "%s is %s: %q", key, s.State, s.Message)
+				l.breaksf("invented", "%s is %s: %q", key, s.State, s.Message)
 			}
 		} else if !was.LastTransitionTime.Equal(&s.LastTransitionTime) {
-			l.breaks("ND-35", "the state of %s has not changed, and its time has", key)
+			l.breaksf("ND-35", "the state of %s has not changed, and its time has", key)
 		}
 	}
 	if !news {
-		l.breaks("ND-35", "a status without news: %v", after)
+		l.breaksf("ND-35", "a status without news: %v", after)
 	}
 }
 
