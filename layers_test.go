@@ -164,6 +164,7 @@ func layers() []layer {
 		{"examples/cli/progress", pure, "examples/cli/facts examples/cli/fields reason rollout/partition"},
 		{"examples/cli/operate", free, "examples/cli/fields"},
 		{"examples/cli/mergepatch", free, ""},
+		{"examples/cli/output", free, ""},
 		{"examples/cli/seams", free, "examples/apis/... examples/cli/facts examples/cli/fields"},
 		{"examples/cli/cause", pure, "examples/apis/... examples/cli/facts examples/cli/fields examples/cli/progress pvc reason"},
 		{"examples/cli/forecast", pure, "examples/apis/... examples/cli/cause examples/cli/fields examples/cli/progress podstate reason"},

@@ -3,24 +3,23 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/cli/checkup"
 	"github.com/workloadkit/workloadkit/examples/cli/operate"
+	"github.com/workloadkit/workloadkit/examples/cli/output"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
 // NewCommand returns the command. The exit code is 1 for an installation with findings.
 func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
-	var output string
+	printer := &output.Printer{Out: streams.Out}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong with the installation, with a remedy for each finding",
@@ -29,10 +28,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format: json, yaml, name (the codes) or wide.")
-	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml", "name", "wide"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is defined above
-	}
+	printer.AddFlag(cmd, "Output format: json, yaml, name (the codes) or wide.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r, err := newReader(f)
 		if err != nil {
@@ -42,7 +38,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		found := checkup.Of(r.facts(cmd.Context(), clk.Now()))
 		report.add(found)
 		report.Unread = r.unread
-		if err := report.print(streams.Out, output); err != nil || len(found) == 0 {
+		if err := printer.Print(report, report.codes(), report.text); err != nil || len(found) == 0 {
 			return err
 		}
 		return &operate.Exit{Code: 1}
@@ -77,30 +73,16 @@ func (r *report) add(list reason.List) {
 	}
 }
 
-func (r *report) print(out io.Writer, format string) (err error) {
-	var raw []byte
-	switch format {
-	case "json":
-		raw, err = json.MarshalIndent(r, "", "    ")
-		raw = append(raw, '\n')
-	case "yaml":
-		raw, err = yaml.Marshal(r)
-	case "name":
-		for _, f := range r.Findings {
-			raw = fmt.Appendln(raw, f.Code)
-		}
-	case "", "wide":
-		raw = r.text()
-	default:
-		return fmt.Errorf("--output: %q is not json, yaml, name or wide", format)
+func (r *report) codes() string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintln(&b, f.Code)
 	}
-	if err == nil {
-		_, err = out.Write(raw)
-	}
-	return err
+	return b.String()
 }
 
-func (r *report) text() (raw []byte) {
+func (r *report) text(bool) string {
+	var raw []byte
 	if len(r.Findings) == 0 {
 		raw = fmt.Appendln(raw, "no findings")
 	}
@@ -119,5 +101,5 @@ func (r *report) text() (raw []byte) {
 	for _, unread := range r.Unread {
 		raw = fmt.Appendf(raw, "not read: %s\n", unread)
 	}
-	return raw
+	return string(raw)
 }

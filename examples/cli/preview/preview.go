@@ -7,10 +7,8 @@ package preview
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -18,16 +16,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/cli/forecast"
 	"github.com/workloadkit/workloadkit/examples/cli/foresee"
 	"github.com/workloadkit/workloadkit/examples/cli/operate"
+	"github.com/workloadkit/workloadkit/examples/cli/output"
 )
 
 // These are exit codes.
@@ -38,11 +35,9 @@ const (
 
 // options are the flags that both commands have.
 type options struct {
-	genericiooptions.IOStreams
-
 	factory   cmdutil.Factory
 	clock     clock.PassiveClock
-	output    string
+	printer   output.Printer
 	failOn    []string
 	gates     []string
 	namespace string // of the manager
@@ -51,10 +46,10 @@ type options struct {
 // outcomes are the values of --fail-on.
 func outcomes() []string { return []string{"recreate", "delete", "stop", "claims"} }
 
-func (o *options) addFlags(cmd *cobra.Command, output bool) {
+func (o *options) addFlags(cmd *cobra.Command, format bool) {
 	flags := cmd.Flags()
-	if output {
-		flags.StringVarP(&o.output, "output", "o", "", "Output format: json, yaml, name or wide (with the names of all Pods).")
+	if format {
+		o.printer.AddFlag(cmd, "Output format: json, yaml, name or wide (with the names of all Pods).")
 	}
 	flags.StringSliceVar(&o.failOn, "fail-on", nil, "Exit with code 3 if any of these would happen: recreate, delete, stop, claims.")
 	flags.StringSliceVar(&o.gates, "feature-gates", nil, "Feature gates of the cluster's manager that differ from the defaults, as Name=true.")
@@ -64,7 +59,7 @@ func (o *options) addFlags(cmd *cobra.Command, output bool) {
 
 // NewCommand returns the command.
 func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
-	o, files := &options{IOStreams: streams, factory: f, clock: clk}, resource.FilenameOptions{}
+	o, files := &options{printer: output.Printer{Out: streams.Out}, factory: f, clock: clk}, resource.FilenameOptions{}
 	cmd := &cobra.Command{
 		Use:   "preview -f FILENAME",
 		Short: "Say what applying a manifest would do to the Pods, before it is done",
@@ -79,7 +74,6 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 	}
 	cmdutil.AddFilenameOptionFlags(cmd, &files, "with the objects as they would be applied.")
 	o.addFlags(cmd, true)
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml", "name", "wide"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is defined above
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmdutil.IsFilenameSliceEmpty(files.Filenames, files.Kustomize) {
 			return errors.New("a manifest is required: -f FILENAME")
@@ -114,15 +108,12 @@ func (o *options) run(ctx context.Context, changes []change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("the preview has taken %s: too much is in progress in the namespace", longest))
 	defer cancel()
 	refused, happened := false, false
-	for i, c := range changes {
+	for _, c := range changes {
 		report, err := o.report(ctx, c)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", c.changed.GetKind(), c.changed.GetName(), cmp.Or(context.Cause(ctx), err))
 		}
-		if i > 0 && o.output == "yaml" {
-			fmt.Fprintln(o.Out, "---")
-		}
-		if err := write(o.Out, report, o.output); err != nil {
+		if err := o.printer.Print(report, names(report), func(wide bool) string { return forecast.Text(report, wide) }); err != nil {
 			return err
 		}
 		refused = refused || report.Refused != ""
@@ -207,29 +198,13 @@ func gatesOf(texts []string) (map[apps.Gate]bool, error) {
 	return out, nil
 }
 
-func write(out io.Writer, r *forecast.Report, format string) error {
-	var raw []byte
-	var err error
-	switch format {
-	case "json":
-		raw, err = json.MarshalIndent(r, "", "    ")
-		raw = append(raw, '\n')
-	case "yaml":
-		raw, err = yaml.Marshal(r)
-	case "name":
-		for i := range r.Pods {
-			if p := &r.Pods[i]; p.Action != forecast.Keep {
-				raw = fmt.Appendf(raw, "pod/%s %s\n", p.Name, p.Action)
-			}
+// names returns a line for each Pod that does not stay as it is.
+func names(r *forecast.Report) string {
+	var b strings.Builder
+	for i := range r.Pods {
+		if p := &r.Pods[i]; p.Action != forecast.Keep {
+			fmt.Fprintf(&b, "pod/%s %s\n", p.Name, p.Action)
 		}
-	case "", "wide":
-		// Messages can come from containers, and must not control the terminal.
-		return printers.WriteEscaped(out, forecast.Text(r, format == "wide"))
-	default:
-		return fmt.Errorf("--output: %q is not json, yaml, name or wide", format)
 	}
-	if err == nil {
-		_, err = out.Write(raw)
-	}
-	return err
+	return b.String()
 }

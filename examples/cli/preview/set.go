@@ -14,6 +14,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/set"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/examples/cli/output"
 )
 
 // AddTo adds the flag --preview to the commands below "set" that change templates of Pods.
@@ -28,7 +30,7 @@ func AddTo(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOSt
 
 // addTo adds the flag to a command.
 func addTo(cmd *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) {
-	o := &options{IOStreams: streams, factory: f, clock: clk}
+	o := &options{printer: output.Printer{Out: streams.Out}, factory: f, clock: clk}
 	o.addFlags(cmd, false)
 	on := cmd.Flags().Bool("preview", false, "Say what the change would do to the Pods, and change nothing. See kubectl kruise preview.")
 	run := cmd.Run
@@ -38,7 +40,7 @@ func addTo(cmd *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStr
 			run(cmd, args)
 			return nil
 		}
-		o.output = cmd.Flag("output").Value.String()
+		o.printer.Format = cmd.Flag("output").Value.String()
 		changed, err := dryRun(cmd, args, f, streams)
 		if err != nil {
 			return err

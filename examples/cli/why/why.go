@@ -5,24 +5,21 @@ package why
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/cli/cause"
 	"github.com/workloadkit/workloadkit/examples/cli/operate"
+	"github.com/workloadkit/workloadkit/examples/cli/output"
 )
 
 // explained are the names that complete the first argument.
@@ -35,7 +32,7 @@ func explained() []string {
 
 // NewCommand returns the command.
 func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
-	var output string
+	printer := &output.Printer{Out: streams.Out}
 	cmd := &cobra.Command{
 		Use:   "why (POD | TYPE NAME | TYPE/NAME) ...",
 		Short: "Say why a Pod, a workload or a job waits, and what ends the wait",
@@ -46,10 +43,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 			return completion.SpecifiedResourceTypeAndNameCompletionFunc(f, explained())(cmd, args, word)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format: json, yaml, name or wide (with the names of all Pods).")
-	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml", "name", "wide"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is defined above
-	}
+	printer.AddFlag(cmd, "Output format: json, yaml, name or wide (with the names of all Pods).")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		infos, err := find(f, args)
 		if err != nil {
@@ -59,15 +53,13 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		if err != nil {
 			return err
 		}
-		for i, info := range infos {
-			if i > 0 && output == "yaml" {
-				fmt.Fprintln(streams.Out, "---")
-			}
+		for _, info := range infos {
 			u, ok := info.Object.(*unstructured.Unstructured)
 			if !ok {
 				return fmt.Errorf("%T is not read without types", info.Object)
 			}
-			if err := reader.answer(cmd.Context(), u, clk).print(streams.Out, output); err != nil {
+			a := reader.answer(cmd.Context(), u, clk)
+			if err := printer.Print(a, a.Object+"\n", a.text); err != nil {
 				return err
 			}
 		}
@@ -127,29 +119,6 @@ func (r *reader) answer(ctx context.Context, u *unstructured.Unstructured, clk c
 		})
 	}
 	return a
-}
-
-func (a *answer) print(out io.Writer, format string) error {
-	var raw []byte
-	var err error
-	switch format {
-	case "json":
-		raw, err = json.MarshalIndent(a, "", "    ")
-		raw = append(raw, '\n')
-	case "yaml":
-		raw, err = yaml.Marshal(a)
-	case "name":
-		raw = []byte(a.Object + "\n")
-	case "", "wide":
-		// Messages can come from containers, and must not control the terminal.
-		return printers.WriteEscaped(out, a.text(format == "wide"))
-	default:
-		return fmt.Errorf("--output: %q is not json, yaml, name or wide", format)
-	}
-	if err == nil {
-		_, err = out.Write(raw)
-	}
-	return err
 }
 
 // columns is the width of the text, for a terminal of 80 columns.
