@@ -40,7 +40,7 @@ type Config struct {
 	Mutate func(ctx context.Context, pod *corev1.Pod) error
 	// Outside does the work of other clients, such as a volume's provisioner, and reports whether anything has
 	// changed. Optional.
-	Outside func() (changed bool)
+	Outside func(ctx context.Context) (changed bool)
 	// Unknown reports whether the labels of a Node are unknown, so that each Pod counts as fitting. Optional.
 	Unknown func(*corev1.Node) bool
 	// Quiet is how long nothing may change before the rehearsal is over; 0 means a quarter of an hour. Quiet must be
@@ -176,7 +176,7 @@ func (r *Rehearsal) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if r.others() {
+		if r.others(ctx) {
 			r.asleep = 0
 			continue
 		}
@@ -318,10 +318,10 @@ func (r *Rehearsal) work(ctx context.Context, q *queue) error {
 }
 
 // others lets nodes, the garbage collector and all other clients work, and reports whether anything has changed.
-func (r *Rehearsal) others() bool {
+func (r *Rehearsal) others(ctx context.Context) bool {
 	changed := r.nodes.step()
 	if r.config.Outside != nil {
-		changed = r.config.Outside() || changed
+		changed = r.config.Outside(ctx) || changed
 	}
 	if r.garbage {
 		r.garbage = false

@@ -146,6 +146,11 @@ func TestRun(t *testing.T) {
 		{"no Node fits", nil, []client.Object{node("a", corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule})}, []string{
 			"0s controllerrevision create web-0",
 		}, nil},
+		{"a Node about which nothing is known fits", func(c *rehearsal.Config) {
+			c.Unknown = func(*corev1.Node) bool { return true }
+		}, []client.Object{node("a", corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule})}, []string{
+			"0s controllerrevision create web-0", "1m1s controllerrevision create web-1", "2m2s controllerrevision create web-2",
+		}, nil},
 		{"a refused Pod is tried again until all is quiet", func(c *rehearsal.Config) {
 			c.Mutate = func(context.Context, *corev1.Pod) error { return errors.New("refused") }
 		}, nil, nil, nil},
@@ -158,6 +163,41 @@ func TestRun(t *testing.T) {
 				t.Errorf("error %v, want %v; writes (-want +got):\n%s", err, tt.err, diff)
 			}
 		})
+	}
+}
+
+// flood creates many Pods in a reconcile.
+type flood struct{ client.Client }
+
+func (f *flood) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	for i := range 5 {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: fmt.Sprintf("web-%d", i)}}
+		if err := f.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// A few reconciles with many writes are too much, too.
+func TestRunLimitsWrites(t *testing.T) {
+	clk := rehearsal.NewClock(began())
+	server, err := faultapi.New(clientgoscheme.Scheme, clk.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Load(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "owner"}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := rehearsal.New(rehearsal.Config{Scheme: clientgoscheme.Scheme, Server: server, Clock: clk, Most: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ctrl.NewControllerManagedBy(r.Manager()).For(&appsv1.ControllerRevision{}).Complete(&flood{r.Manager().GetClient()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); !errors.Is(err, rehearsal.ErrEndless) {
+		t.Errorf("%d writes, error %v", len(r.Writes()), err)
 	}
 }
 

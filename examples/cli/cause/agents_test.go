@@ -17,6 +17,17 @@ func onNode(t *testing.T, name, report string) unstructured.Unstructured {
 status: {imageStatuses: {reg.test/app: {tags: [`+report+`]}}}}`)
 }
 
+// TestPodsUnread: if Pods could not be read, no Pod counts as missing.
+func TestPodsUnread(t *testing.T) {
+	u := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web}, spec: {replicas: 1, template: {spec: {containers: [{name: app}]}}}, status: {replicas: 1, updatedReplicas: 1, updatedReadyReplicas: 1, updatedAvailableReplicas: 1, readyReplicas: 1, availableReplicas: 1}}")
+	if got := cause.Of(cause.Facts{Object: u, Now: now()}); len(got) != 1 || got[0].Code != cause.PodsMissing {
+		t.Errorf("the Pod is missing: %v", lines(got))
+	}
+	if got := cause.Of(cause.Facts{Object: u, IsPodsUnread: true, Now: now()}); len(got) > 0 {
+		t.Errorf("Pods are unread: %v", lines(got))
+	}
+}
+
 // TestAgents: jobs and requests without an end say for which Nodes or containers the wait is.
 func TestAgents(t *testing.T) {
 	const pulled, pulling, old = "{tag: v1, version: 2, phase: Succeeded}", "{tag: v1, version: 2, phase: Pulling}", "{tag: v1, version: 1, phase: Succeeded}"

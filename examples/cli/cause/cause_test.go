@@ -132,6 +132,7 @@ func TestPods(t *testing.T) {
 			facts: func(f *cause.Facts) {
 				f.Events = []corev1.Event{
 					{InvolvedObject: corev1.ObjectReference{Name: "web-a"}, Type: "Warning", Reason: "FailedMount", Message: "no disk", LastTimestamp: metav1.NewTime(now())},
+					{InvolvedObject: corev1.ObjectReference{Name: "web-a", UID: "former"}, Type: "Warning", Reason: "Former", Message: "x", LastTimestamp: metav1.NewTime(now().Add(time.Second))},
 					{InvolvedObject: corev1.ObjectReference{Name: "web-a"}, Type: "Warning", Reason: "Old", Message: "x", LastTimestamp: metav1.NewTime(now().Add(-time.Hour))},
 				}
 			},

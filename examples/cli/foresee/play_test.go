@@ -134,13 +134,15 @@ func TestPlayKeepsItsArguments(t *testing.T) {
 	}
 }
 
-// TestThousandPods measures: PREVIEW_PODS says how many Pods.
-func TestThousandPods(t *testing.T) {
-	if os.Getenv("PREVIEW_PODS") == "" {
-		t.Skip("PREVIEW_PODS is not set")
+// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: PREVIEW_PODS says how many
+// Pods, 100 if not set.
+func TestManyPods(t *testing.T) {
+	pods := int32(100)
+	if text := os.Getenv("PREVIEW_PODS"); text != "" {
+		if _, err := fmt.Sscan(text, &pods); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var pods int32
-	_, _ = fmt.Sscan(os.Getenv("PREVIEW_PODS"), &pods)
 	began := time.Now()
 	objects, stored := build(t, cloneSet(pods, "app:v1", "1", v1beta1.InPlaceIfPossible, "20%"))
 	t.Logf("created in %v", time.Since(began))
@@ -153,6 +155,9 @@ func TestThousandPods(t *testing.T) {
 			r := play(t, objects, stored, cloneSet(pods, "app:v2", "1", policy, unavailable))
 			took := time.Since(began)
 			runtime.ReadMemStats(&after)
+			if n := int32(len(r.Pods)); n != pods || len(r.Stops) > 0 || r.Count(forecast.Keep) > 0 {
+				t.Errorf("%d of %d Pods, %d are kept, stops %v", n, pods, r.Count(forecast.Keep), r.Stops)
+			}
 			t.Logf("maxUnavailable %s, %s: %v, %d batches, %s; allocated %d MiB, sys %d MiB", unavailable, policy, took.Round(time.Millisecond), len(r.Batches), r.Outcome, (after.TotalAlloc-before.TotalAlloc)>>20, after.Sys>>20)
 		}
 	}

@@ -171,7 +171,7 @@ func (w *world) mutate(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // volumes binds claims, and grows claims as asked.
-func (w *world) volumes() (changed bool) {
+func (w *world) volumes(ctx context.Context) (changed bool) {
 	user := w.server.Client(nil, nil)
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.server) {
 		want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -183,8 +183,7 @@ func (w *world) volumes() (changed bool) {
 		next.Status.Phase = corev1.ClaimBound
 		next.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: want}
 		next.Status.Conditions = nil
-		//nolint:forbidigo // the server is in memory
-		changed = user.Status().Update(context.Background(), next) == nil || changed
+		changed = user.Status().Update(ctx, next) == nil || changed
 	}
 	return changed
 }

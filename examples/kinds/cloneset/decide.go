@@ -145,16 +145,13 @@ func (o *observation) step(preparingIsUpdated bool) rollout.Step {
 	return rollout.Plan(spec, o.pods.Counts(preparingIsUpdated))
 }
 
-// fewPods is the largest number of Pods that are updated without pulling images beforehand, as in OpenKruise.
-const fewPods = 3
-
 // downloadRules returns the rules by which images are pulled before the rollout.
 func (o *observation) downloadRules() predownload.Rules {
 	s := o.settings
 	atOnce := s.rollout.Partition == 0 && s.rollout.MaxUnavailable >= s.rollout.Replicas
 	return predownload.Rules{
 		Settings: s.download, Replicas: s.rollout.Replicas,
-		IsShort: atOnce || s.rollout.Replicas <= fewPods || s.onDelete || s.rules.Policy == podcontrol.Recreate,
+		IsShort: atOnce || s.rollout.Replicas <= predownload.Few || s.onDelete || s.rules.Policy == podcontrol.Recreate,
 		InPlace: func(pod *corev1.Pod) bool {
 			return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), o.update).Possible()
 		},

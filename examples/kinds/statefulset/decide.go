@@ -133,16 +133,13 @@ func (o *observation) restartRules() restart.Rules {
 	return rules
 }
 
-// fewPods is the largest number of Pods that are updated without pulling images beforehand, as in OpenKruise.
-const fewPods = 3
-
 // downloadRules returns the rules by which images are pulled before the rollout.
 func (o *observation) downloadRules() predownload.Rules {
 	s := &o.settings.rollout
 	atOnce := s.Parallel && s.Partition == 0 && s.MaxUnavailable >= s.Wanted.Len()
 	return predownload.Rules{
 		Settings: o.settings.download, Replicas: s.Wanted.Len(),
-		IsShort: atOnce || s.Wanted.Len() <= fewPods || s.OnDelete || rules(o.set).Policy == podcontrol.Recreate,
+		IsShort: atOnce || s.Wanted.Len() <= predownload.Few || s.OnDelete || rules(o.set).Policy == podcontrol.Recreate,
 		InPlace: func(pod *corev1.Pod) bool { return o.plans(pod).Possible() },
 		Order:   func() []*corev1.Pod { return o.members.Order(s.Unordered) },
 	}

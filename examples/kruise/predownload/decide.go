@@ -30,6 +30,9 @@ type View struct {
 	Jobs []*v1beta1.ImagePullJob
 }
 
+// Few is the largest number of Pods that are updated in place without pulling images beforehand, as in OpenKruise.
+const Few = 3
+
 // Rules are the rules of a rollout that matter for pulling images beforehand.
 type Rules struct {
 	Settings
