@@ -172,6 +172,7 @@ type flood struct{ client.Client }
 func (f *flood) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	for i := range 5 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: fmt.Sprintf("web-%d", i)}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 		if err := f.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
 			return ctrl.Result{}, err
 		}
@@ -196,7 +197,7 @@ func TestRunLimitsWrites(t *testing.T) {
 	if err := ctrl.NewControllerManagedBy(r.Manager()).For(&appsv1.ControllerRevision{}).Complete(&flood{r.Manager().GetClient()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Run(t.Context()); !errors.Is(err, rehearsal.ErrEndless) {
+	if err := r.Run(t.Context()); !errors.Is(err, rehearsal.ErrEndless) || len(r.Writes()) != 5 {
 		t.Errorf("%d writes, error %v", len(r.Writes()), err)
 	}
 }

@@ -17,24 +17,26 @@ import (
 // A user without the right to read Nodes gets a preview in which each new Pod finds a place, whatever the Pod's selector
 // of Nodes.
 func TestPlayWithoutNodes(t *testing.T) {
-	selecting := func(image string) *v1beta1.CloneSet {
+	selecting := func(image, disk string) *v1beta1.CloneSet {
 		set := cloneSet(3, image, "1", v1beta1.ReCreate, "1")
-		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": disk}
 		return set
 	}
-	objects, stored := build(t, selecting("app:v1"))
+	objects, stored := build(t, selecting("app:v1", "ssd"))
 	for _, object := range objects {
 		if pod, ok := object.(*corev1.Pod); ok {
 			pod.Spec.NodeName = "n1"
 		}
 	}
-	r := play(t, objects, stored, selecting("app:v2"))
-	got := map[forecast.Action]int{}
-	for i := range r.Pods {
-		got[r.Pods[i].Action]++
-	}
-	if diff := cmp.Diff(map[forecast.Action]int{forecast.Recreate: 3}, got); diff != "" || len(r.Stops) > 0 {
-		t.Errorf("Pods (-want +got):\n%s\n%s", diff, forecast.Text(r, true))
+	for _, disk := range []string{"ssd", "nvme"} { // as before, and another selector
+		r := play(t, objects, stored, selecting("app:v2", disk))
+		got := map[forecast.Action]int{}
+		for i := range r.Pods {
+			got[r.Pods[i].Action]++
+		}
+		if diff := cmp.Diff(map[forecast.Action]int{forecast.Recreate: 3}, got); diff != "" || len(r.Stops) > 0 {
+			t.Errorf("disk %s: Pods (-want +got):\n%s\n%s", disk, diff, forecast.Text(r, true))
+		}
 	}
 }
 
