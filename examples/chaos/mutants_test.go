@@ -52,12 +52,12 @@ func mutants() []mutant {
 		{
 			"a Pod on its way to the old revision is taken back", "podcontrol/choose.go",
 			"return *missing >= 0", "return p.Updated || *missing >= 0",
-			schedules{tests: "./kinds/cloneset", first: 9597},
+			schedules{tests: "../podcontrol", only: "TestRecreationBackToTheOldRevision"},
 		},
 		{
 			"a Pod at no wanted revision is taken back", "podcontrol/choose.go",
 			"return p.Updated // a Pod", "return true // a Pod",
-			schedules{tests: "./kinds/cloneset", first: 7893},
+			schedules{tests: "../podcontrol", only: "TestRecreationBackToTheOldRevision"},
 		},
 		{
 			"an update that begins anew holds a Pod that its hook has let go", "podcontrol/step.go",
