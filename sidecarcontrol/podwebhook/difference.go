@@ -182,8 +182,5 @@ func (d *differences) same(before, after reflect.Value) bool {
 
 // escape encodes a key for a JSON pointer.
 func escape(key string) string {
-	if !strings.ContainsAny(key, "~/") {
-		return key
-	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

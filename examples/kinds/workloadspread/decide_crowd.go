@@ -68,6 +68,9 @@ func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kin
 		if e.mark = m; slices.Contains(names, m.Subset) {
 			e.subset = m.Subset
 		}
+		if out.marked[e.version] == nil { // most Pods have the same version
+			out.marked[e.version], out.members[e.version] = make([]*entry, 0, len(entries)-i), make([]subsets.Member, 0, len(entries)-i)
+		}
 		out.marked[e.version] = append(out.marked[e.version], e)
 		out.members[e.version] = append(out.members[e.version], e.member())
 	}

@@ -285,16 +285,15 @@ func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replic
 	if n.pod.Name != "" || spread.Status.ObservedGeneration == 0 {
 		return given{}
 	}
-	if was, marked := markOf(n.pod, spread.Name); marked && was.UID != "" {
-		return given{} // the Pod has a place already, from an earlier request
+	if _, marked := markOf(n.pod, spread.Name); marked {
+		return given{} // the Pod has a subset already, from an earlier call
 	}
 	places, err := s.places(&spread.Status, replicas)
 	if err != nil {
 		return given{}
 	}
-	books := spread.Status.VersionedSubsetStatuses
-	_, next := s.choose(spread.Name, books, places, n)
-	among := inReach(bookOf(books[n.version]), places, next.Subset)
+	book := bookOf(spread.Status.VersionedSubsetStatuses[n.version])
+	among := inReach(book, places, s.policy.Pick(book, places).Subset)
 	if len(among) == 0 {
 		return given{}
 	}
