@@ -276,8 +276,8 @@ func TestObservePod(t *testing.T) {
 	}
 }
 
-// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone, and no longer
-// waits for its own writes to the object.
+// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone, and does
+// not wait any more for its own writes to the object.
 func TestGone(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	var gone []types.UID
