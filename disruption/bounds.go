@@ -10,8 +10,8 @@ import (
 // InvalidBounds means that a budget sets both or neither of maxUnavailable and minAvailable.
 const InvalidBounds reason.Code = "InvalidBounds"
 
-// Bounds says how many Pods must stay in service. Exactly one field is given, as a number or a percentage of the
-// expected Pods.
+// Bounds says how many Pods must stay in service. Exactly one field must be set, to a number or to a percentage of
+// the expected Pods.
 type Bounds struct {
 	MaxUnavailable, MinAvailable *intstr.IntOrString
 }
@@ -19,8 +19,8 @@ type Bounds struct {
 // Need returns how many of the expected Pods must stay in service. Percentages are rounded up, as in
 // PodDisruptionBudgets. Need never exceeds expected: a budget of 3 for a workload scaled to 2 protects both Pods, and
 // for a workload scaled to 0 no Pod. An expected number below 0 counts as 0. path is the path of the fields' parent,
-// for the returned error: InvalidBounds or partition.InvalidValue. If Need returns an error, the number is all expected
-// Pods: a caller that ignores the error protects too many Pods, not too few.
+// for the returned error: InvalidBounds or partition.InvalidValue. If Need returns an error, the result is the number
+// of all expected Pods: a caller that ignores the error protects too many Pods, not too few.
 func (b Bounds) Need(path string, expected int32) (int32, error) {
 	if (b.MaxUnavailable == nil) == (b.MinAvailable == nil) {
 		return max(expected, 0), reason.Reason{Code: InvalidBounds, Path: path, Detail: "exactly one of maxUnavailable and minAvailable is needed"}

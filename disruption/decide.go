@@ -56,7 +56,7 @@ type Request struct {
 	Gated bool
 }
 
-// Decision is the answer to a Request.
+// Decision says whether a Request is admitted.
 type Decision struct {
 	// Admitted says that the requester may take the Pod out of service.
 	Admitted bool
@@ -67,13 +67,13 @@ type Decision struct {
 	Reason reason.Reason
 }
 
-// Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. If
-// a request for a Pod was admitted a moment ago, a second request for the Pod costs nothing and changes nothing. So a
-// controller can ask before its own request, although a webhook asks again about this request. Some seconds later, a
-// second request restarts the Pod's time in the ledger, and is refused if fewer Pods are in service than required: the
-// Pod may be in service again. If the deletion of a Pod was admitted but did not happen in time, a second request is
-// refused while the budget is spent. Otherwise, if somebody else such as a PodDisruptionBudget refused the deletion, a
-// client that never stops retrying would keep the budget spent for ever.
+// Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger.
+// If a request for a Pod was admitted a moment ago, a second request for the Pod costs nothing and changes nothing.
+// So a controller can call Decide before its own request, although a webhook calls Decide again for this request.
+// Some seconds later, a second request restarts the Pod's time in the ledger, and is refused if fewer Pods are in
+// service than required: the Pod may be in service again. If the deletion of a Pod was admitted but did not happen in
+// time, a second request is refused while the budget is spent. Otherwise, if a PodDisruptionBudget, for example,
+// refused the deletion, a client that retries again and again would keep the budget spent for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -108,7 +108,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	}
 	switch {
 	case ledger.Allowed <= 0:
-		serve := min(ledger.Current, ledger.Need) // Current excludes Pods with requests admitted since the count
+		serve := min(ledger.Current, ledger.Need) // Current excludes Pods whose requests were admitted since the count
 		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
 	case len(ledger.Leaving)+len(ledger.Changing) >= p.MaxEntries:
 		return refuse(TooManyLetGo, fmt.Sprintf("%d Pods were let go in the last seconds", p.MaxEntries), "wait until some of them are gone")
@@ -133,11 +133,11 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 }
 
 // isLetGo reports whether the ledger has an entry for exactly this Pod that still counts against the budget. justNow
-// says that enough of the entry's time is left for the operation. For a deletion or eviction, half of the time must be
-// left: the counting controller receives the event within this half. For a change, nine tenths must be left, because
-// the Pod's node must report the change first. The Pod must also be unchanged since the entry: otherwise the end of the
-// earlier change would remove the entry. An entry without a gate does not cover a change with a gate, for the same
-// reason.
+// says that enough of the entry's time is left for the operation. For a deletion or eviction, half of the time must
+// be left, because the counting controller must see the deletion within the remaining time. For a change, nine tenths
+// must be left, because the Pod's node must report the change first. The Pod must also be unchanged since the entry
+// was made. Otherwise Count may remove the entry at the end of the earlier change, before the new change has ended.
+// For the same reason, an entry without a gate does not cover a change with a gate.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	leaving, changing := p.rest(ledger, r, now)
 	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {

@@ -66,10 +66,10 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// atLeast asks for a number of serving Pods.
+// atLeast returns Bounds that require a number of Pods in service.
 func atLeast(n int) disruption.Bounds { return disruption.Bounds{MinAvailable: new(intstr.FromInt(n))} }
 
-// serving returns serving Pods, each an hour old.
+// serving returns members that are in service, each an hour old.
 func serving(names ...string) (out []disruption.Member) {
 	for _, name := range names {
 		out = append(out, disruption.Member{Name: name, Created: at(-3600), Serves: true})
@@ -290,7 +290,8 @@ func count(t *testing.T, p disruption.Policy, before disruption.Ledger, census d
 	return out.Ledger
 }
 
-// TestCountForgotten: a census without its generation, number of Pods or bounds lets no Pod go, and says so.
+// TestCountForgotten: if a census lacks its generation, number of Pods or bounds, Count returns an error, and the
+// ledger admits no request.
 func TestCountForgotten(t *testing.T) {
 	members := serving("a", "b")
 	for _, tc := range []struct {
@@ -313,7 +314,7 @@ func TestCountForgotten(t *testing.T) {
 	}
 }
 
-// TestIdentity: the Pod let go is known by its UID, and by its generation.
+// TestIdentity: an entry belongs to the Pod with the recorded UID, in the recorded generation.
 func TestIdentity(t *testing.T) {
 	ledger := disruption.Ledger{
 		ObservedGeneration: 1, Expected: 2, Need: 1, Current: 1,
@@ -343,7 +344,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestLedgerJSON: a ledger in the status of an API type comes back as stored, and a copy shares no map.
+// TestLedgerJSON: a ledger is unchanged after encoding and decoding, and a copy shares no map with the ledger.
 func TestLedgerJSON(t *testing.T) {
 	ledger := disruption.Ledger{
 		ObservedGeneration: 2, Expected: 3, Need: 2, Current: 3, Allowed: 1, NeededSince: new(at(1)),
@@ -375,7 +376,7 @@ func pod(name string, created int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created)}}
 }
 
-// TestForgotten: missing input lets no Pod go.
+// TestForgotten: a request with a missing field is refused.
 func TestForgotten(t *testing.T) {
 	ledger := disruption.Ledger{ObservedGeneration: 1, Current: 2, Need: 2, Expected: 2, Leaving: map[string]metav1.Time{"": at(0), "a": at(0)}}
 	for _, tc := range []struct {
@@ -473,7 +474,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestMaxEntries: PUB-20 with an entry too many.
+// TestMaxEntries: a request is refused if the ledger has MaxEntries entries.
 func TestMaxEntries(t *testing.T) {
 	ledger := disruption.Ledger{ObservedGeneration: 1, Expected: 9, Need: 1, Current: 9, Allowed: 8}
 	policy := disruption.Policy{MaxEntries: 3}
@@ -490,7 +491,7 @@ func TestMaxEntries(t *testing.T) {
 	}
 }
 
-// TestWorkedRuns are the two of the reference.
+// TestWorkedRuns: several evictions with a count in between, and an update to an image that never starts.
 func TestWorkedRuns(t *testing.T) {
 	var policy disruption.Policy
 	ask := func(l *disruption.Ledger, name string, op disruption.Operation, serves bool, second int) bool {
@@ -516,7 +517,7 @@ func TestWorkedRuns(t *testing.T) {
 	for second := range 60 {
 		members := serving(names...)
 		for i := range admitted {
-			members[i].Serves = second < 1 // the new image never starts
+			members[i].Serves = second < 1 // a container with the new image never starts
 		}
 		l = count(t, policy, l, disruption.Census{Expected: new(int32(10)), Bounds: atLeast(8), Members: members}, at(second).Time)
 		if next := names[admitted]; ask(&l, next, disruption.Update, true, second) {
@@ -528,8 +529,8 @@ func TestWorkedRuns(t *testing.T) {
 	}
 }
 
-// TestRefusedByOthers: the eviction API asks webhooks before PodDisruptionBudgets, and kubectl drain tries again every
-// 5 s. Other Pods get the refused Pod's share within two of its times.
+// TestRefusedByOthers: an eviction may be refused by a PodDisruptionBudget after the webhook has admitted the
+// eviction, and kubectl drain retries every 5 s. Within twice LeavingFor, another Pod can be evicted nevertheless.
 func TestRefusedByOthers(t *testing.T) {
 	census := disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("a", "b", "c")}
 	policy, now := disruption.Policy{}, start

@@ -1,9 +1,9 @@
-// Package disruption answers "may this Pod be taken out of service now?" for budgets from which several webhooks spend
-// at once.
+// Package disruption answers "may this Pod be taken out of service now?" for budgets from which several webhooks
+// spend at once.
 //
-// A [Ledger] says how many Pods of a budget are in service ("serve"), how many must serve, and for which Pods a request
-// was admitted since the count: the Pod may be taken out of service. The ledger is part of the status of the budget's
-// object. A controller counts, whenever Pods change:
+// A [Ledger] says how many Pods of a budget are in service ("serve"), how many must serve, and for which Pods a
+// request to take the Pod out of service was admitted since the count. The ledger is part of the status of the
+// budget's object. A controller counts, whenever Pods change:
 //
 //	count, err := disruption.Policy{}.Count(ledger, disruption.Census{
 //		Generation: budget.Generation, Expected: &expected, Bounds: bounds, Path: "spec", Members: members,
@@ -27,8 +27,8 @@
 // request for a Pod that does not serve costs nothing, as with the eviction API (KEP-3017).
 //
 // The clocks of counting controllers and deciding webhooks should agree to a few seconds. If clocks differ, an entry
-// ends too early, when the Pod may still be about to go out of service, or too late. If the difference is near
-// Policy.LeavingFor or ChangingFor, requests for too many Pods may be admitted.
+// ends too late, or too early, before the Pod has gone out of service. If the difference is near Policy.LeavingFor or
+// ChangingFor, requests for too many Pods may be admitted.
 //
 // A ledger identifies Pods by name, so all Pods of a ledger must be in the same namespace.
 //

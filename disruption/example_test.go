@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// A controller counts, and a webhook decides about evictions: one of three Pods may be away.
+// Example: a controller counts, and a webhook decides about evictions. One of three Pods may be out of service.
 func Example() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	born := metav1.NewTime(now.Add(-time.Hour))

@@ -38,8 +38,8 @@ type Ledger struct {
 	Identities map[string]Identity `json:"identities,omitempty"`
 	// NeededSince is the time when Need rose from 0; nil if long ago or never. While Need was 0, requests were admitted
 	// without entries, and the controller's cache may still show some of the deleted Pods. So no request is admitted
-	// until Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must remember
-	// the time.
+	// until Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must store the
+	// time elsewhere.
 	NeededSince *metav1.Time `json:"neededSince,omitempty"`
 }
 
@@ -73,8 +73,8 @@ func (l *Ledger) DeepCopy() *Ledger {
 // OpenKruise.
 type Policy struct {
 	// LeavingFor is the time after which a Pod whose deletion was admitted counts as in service again if the Pod still
-	// exists; 20 s if zero. The caches of counting controllers must show the deletion within the first half, because in
-	// the second half a further request for the Pod is admitted without a new entry.
+	// exists; 20 s if zero. The caches of counting controllers must show a deletion within half of this time, because
+	// during the first half a further request for the Pod is admitted without a new entry.
 	LeavingFor time.Duration
 	// ChangingFor is the time for which a Pod whose change was admitted counts as out of service, whatever conditions
 	// the Pod reports; 10 s if zero. The kubelet must observe the change within ChangingFor.
@@ -167,8 +167,8 @@ const (
 //
 // Call Count at the begin of each pass, and store the ledger even if the pass fails later: if a pass ended before the
 // count, a budget with a changed spec would stay uncounted and refuse every request (NotCounted). If a pass asks the
-// budget before counting, the answer comes from an older ledger that still counts Pods that have failed since: see
-// guard.Guard.Permit.
+// budget before counting, an older ledger decides, in which Pods that have failed since still count as in service:
+// see guard.Guard.Permit.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (Count, error) {
 	p = p.complete()
 	expected := max(ptr.Deref(c.Expected, 0), 0)
@@ -301,7 +301,7 @@ func (l *Ledger) isSuccessor(m Member, since metav1.Time) bool {
 // rest returns for how long an entry still counts.
 func rest(since metav1.Time, lasts time.Duration, now time.Time) time.Duration {
 	passed := now.Sub(since.Time)
-	if passed < -lasts { // clocks differ by less than lasts: a time so far ahead was not written by Decide
+	if passed < -lasts { // two clocks differ by less than lasts, so Decide has not written a time so far ahead
 		return 0
 	}
 	return min(lasts-passed, lasts)

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// FuzzLedger: several webhooks and a controller work on the same ledger with late views. For any sequence of requests,
-// counts, ended Pods and time, no Pod is let go if too few Pods would remain in service.
+// FuzzLedger: several webhooks and a controller work on the same ledger, and read stale versions. For any sequence of
+// requests, counts, ended Pods and delays, no request is admitted if too few Pods would remain in service.
 func FuzzLedger(f *testing.F) {
 	for seed := range uint64(1000) {
 		f.Add(seed)
@@ -30,14 +30,15 @@ func FuzzLedger(f *testing.F) {
 	})
 }
 
-// The whole way from an answer to the controller's view of its effect is shorter than the default times of a Policy.
+// These are the longest delays. The controller sees the effect of an admitted request within the default times of a
+// Policy.
 const (
-	latestRequest = 2 * time.Second // from the answer to the Pod's change
-	latestEffect  = 2 * time.Second // from the change to a Pod that does not serve
-	latestView    = 4 * time.Second // of Pods
+	latestRequest = 2 * time.Second // from the webhook's answer to the Pod's change
+	latestEffect  = 2 * time.Second // from the change until the Pod does not serve
+	latestView    = 4 * time.Second // from a Pod's state to the controller's cache
 )
 
-// life is a Pod.
+// life is a simulated Pod.
 type life struct {
 	name       string
 	uid        types.UID
@@ -45,15 +46,16 @@ type life struct {
 	generation int64
 	serves     bool
 	gone       bool
-	// promised is when the Pod was let go last; zero if the operation has taken effect, or never will.
+	// promised is when the last operation on the Pod was admitted; zero if the operation has taken effect, or never
+	// will.
 	promised time.Time
-	ends     bool      // the Pod leaves, or only changes
-	open     bool      // the Pod is changed without its gate: its Node does not know yet
+	ends     bool      // whether the operation deletes the Pod; otherwise it changes the Pod
+	open     bool      // whether the Pod is changed without a gate: the Pod's conditions do not show the change at once
 	takes    time.Time // when the operation takes effect; zero for never
 	back     time.Time // when the Pod serves again
 }
 
-// view is a cache's content at a moment.
+// view is the content of a cache at a time.
 type view struct {
 	at   time.Time
 	pods []disruption.Member
@@ -71,9 +73,9 @@ type world struct {
 	// state afterwards.
 	counted time.Time
 	need    int32
-	// settled: Pods show the end of their changes, by a gate closed from the change on.
+	// settled says that a readiness gate is closed during each change, so that Pods show the end of the change.
 	settled bool
-	// ledgers are all stored versions, the newest last. A writer must have read the newest.
+	// ledgers are all stored versions, the newest last. A writer must have read the newest version.
 	ledgers []disruption.Ledger
 	made    int
 }
@@ -87,7 +89,7 @@ func (w *world) begin() {
 	w.see()
 }
 
-// create makes a Pod, now and then under the name of a former Pod.
+// create creates a Pod, sometimes with the name of a deleted Pod.
 func (w *world) create() *life {
 	w.made++
 	p := &life{name: fmt.Sprint("pod-", w.made), created: w.now, generation: 1}
@@ -103,7 +105,7 @@ func (w *world) create() *life {
 	return p
 }
 
-// pod is the Pod as the API server has it.
+// pod returns the Pod as stored by the API server.
 func (p *life) pod() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: p.name, UID: p.uid, CreationTimestamp: metav1.NewTime(p.created.Truncate(time.Second)), Generation: p.generation,
@@ -134,7 +136,7 @@ func (w *world) step() {
 	w.see()
 }
 
-// pass lets time pass: promised operations happen.
+// pass advances the time, and carries out admitted operations.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, p := range slices.Clone(w.pods) {
@@ -158,7 +160,8 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// count is a pass of the controller. Its Pods are late. The ledger is the newest, otherwise the write is a conflict.
+// count is a pass of the controller, with Pods from a stale cache. The ledger is the newest version, because
+// otherwise the write has a conflict.
 func (w *world) count() {
 	seen := w.views[len(w.views)-1]
 	for _, v := range w.views {
@@ -182,12 +185,12 @@ func (w *world) count() {
 	w.ledgers = append(w.ledgers, counted.Ledger)
 }
 
-// stale draws the version read by somebody.
+// stale returns the index of a random, recent version of the ledger.
 func (w *world) stale() int {
 	return max(len(w.ledgers)-1-w.rng.IntN(6)/4, 0)
 }
 
-// ask is a request answered by a webhook.
+// ask lets a webhook decide about a request.
 func (w *world) ask() {
 	p := w.pods[w.rng.IntN(len(w.pods))]
 	if p.gone {

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are bounds of the requeue time proposed by a Pending: a cache is usually a few milliseconds behind, and
-// frequent checks do not speed up a slow cache.
+// These are bounds of the requeue time proposed by a Pending: a cache is usually a few milliseconds behind, and more
+// frequent checks would not speed up a slow cache.
 const (
 	shortestRequeue = 10 * time.Millisecond
 	longestRequeue  = time.Second
@@ -27,18 +27,18 @@ type Pending struct {
 	Awaited []Awaited
 	// Since is the time of the oldest entry.
 	Since time.Time
-	// RequeueAfter is the time until the next reconcile. The awaited change may become visible without an event that
-	// enqueues the owner.
+	// RequeueAfter is the time until the next reconcile. The controller must requeue the owner, because the awaited
+	// change may become visible without an event of the owner.
 	RequeueAfter time.Duration
 	// Late is set when the wait is longer than the alarm threshold.
 	Late bool
 	// LiveRead asks the caller to read the owner's objects from the API server, and to call Confirm if the cache shows
-	// the same objects. LiveRead is set in the first answer after the alarm threshold, and again after each further
-	// threshold, in case the read fails.
+	// the same objects. LiveRead is set in the first result after the alarm threshold, and again each time the same
+	// duration has passed, in case the read fails.
 	LiveRead bool
 }
 
-// Awaited is a change that the cache (store) does not show yet.
+// Awaited is a change that a cache (Store) does not show yet.
 type Awaited struct {
 	Store Store
 	// Want is the resourceVersion that the store must reach, and Seen the resourceVersion that the store has reached.
@@ -89,9 +89,9 @@ func (p *Pending) Reasons() reason.List {
 // String renders the reasons in a single line.
 func (p *Pending) String() string { return p.Reasons().String() }
 
-// Check returns nil if the cache shows all of the owner's writes, and forgets these writes. Otherwise the answer lists
-// the missing writes, and the controller must not make decisions for the owner now. Check calls present with a lock
-// held: present must not call the Tracker. If present is nil, deletions stay outstanding.
+// Check returns nil if the cache shows all of the owner's writes, and forgets these writes. Otherwise the result
+// lists the missing writes, and the controller must not make decisions for the owner now. Check calls present with a
+// lock held: present must not call the Tracker. If present is nil, deletions stay outstanding.
 //
 // The error is a reason.Reason, NoProgress or IncomparableVersion: a write with an incomparable version does not count
 // as visible either.
@@ -129,7 +129,7 @@ func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	return p, nil
 }
 
-// judge sets the times, and reports whether this answer is the first beyond the alarm threshold. r is nil if only a
+// judge sets the times, and reports whether this result is the first after the alarm threshold. r is nil if only a
 // barrier is awaited.
 func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	p.Since = p.Awaited[0].Since
@@ -176,7 +176,8 @@ func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 	var gone []Awaited
 	for d, since := range r.deleted {
 		if present != nil && !present(d.store, d.uid) {
-			// While a write to the store is outstanding, the store may simply not show the new object yet.
+			// While a write to the store is outstanding, the object may be missing only because the store does not show its
+			// creation yet.
 			if !slices.ContainsFunc(kept, func(w write) bool { return w.store == d.store }) {
 				delete(r.deleted, d)
 			}
@@ -259,7 +260,7 @@ func (t *Tracker) behind(name Store) (Awaited, bool, error) {
 	return a, !reached, err
 }
 
-// lateNow reports once, and only once, that a barrier has lasted longer than the alarm threshold.
+// lateNow returns true only once, when a barrier has lasted longer than the alarm threshold.
 func (s *source) lateNow(now time.Time, alarm time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

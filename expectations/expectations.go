@@ -6,8 +6,8 @@
 //
 // # How
 //
-// A Tracker records versions and does not count, so no missed or duplicated event can make an expectation leak, and
-// nobody else's action can satisfy an expectation.
+// A Tracker records versions and does not count events. So a missed or duplicated event does not leave an expectation
+// unsatisfied for ever, and other clients' writes cannot satisfy an expectation.
 //
 //   - For creations and patches ([Tracker.Wrote]) the Tracker keeps the highest resourceVersion per owner and store.
 //     The expectation is satisfied once the store itself has reached the version, even if other clients have changed or
@@ -20,7 +20,7 @@
 //     quorum read, because the new leader has not recorded the last writes of the previous leader.
 //
 // Package expectations/trackedclient makes the API calls: its clients record their writes, find out the results of
-// unanswered writes, and lift the barrier.
+// writes without a response, and end the wait after a change of leader.
 //
 // No expectation is satisfied by the passing of time. An owner that waits longer than the alarm threshold is reported
 // once to the [Observer], and its [Pending] asks for a live read, after which [Tracker.Confirm] may end the wait.
@@ -28,12 +28,12 @@
 // # When controller-runtime's own option is enough
 //
 // controller-runtime 0.25 can make reads of its cache wait for the client's own writes
-// (EnableReadYourWritesConsistency). Use the option for a single kind written at a low rate: the controller then needs
-// no calls of Check or Forget. Gate with package expectations if a reconcile writes several kinds or hundreds of Pods,
-// because a blocked read holds a worker while a Check returns at once and frees the worker for other owners. Use the
-// package also if the controller must wait for its deletes, if a new leader must not act on a stale cache, or if a log
-// or condition must name the awaited object. Both can be used together: the waits overlap, so neither prolongs the
-// other.
+// (EnableReadYourWritesConsistency). Use the option for a single kind written at a low rate: the controller then
+// needs no calls of Check or Forget. Use package expectations if a reconcile writes several kinds or hundreds of
+// Pods: a blocked read occupies a worker, but a Check returns at once, so the worker is free for other owners. Also
+// use package expectations if the controller must wait for its deletes, if a new leader must not act on a stale
+// cache, or if a log or condition must name the awaited object. Both can be used together. The waits overlap, so
+// neither wait prolongs the other.
 package expectations
 
 import (
@@ -128,15 +128,15 @@ type Options struct {
 	Ignores func(Store) bool
 }
 
-// Tracker keeps, for each owner, the writes that the caches do not show yet. A Tracker is safe for concurrent use, and
-// owners rarely contend with each other. Make a Tracker with New.
+// Tracker keeps, for each owner, the writes that the caches do not show yet. A Tracker is safe for concurrent use,
+// and calls for different owners rarely wait for each other's locks. Make a Tracker with New.
 type Tracker struct {
 	clock    clock.PassiveClock
 	alarm    time.Duration
 	observer Observer
 	ignores  func(Store) bool
 	stores   map[Store]*source
-	order    []Store      // sorted, so that answers do not depend on the iteration order of a map
+	order    []Store      // sorted, so that results do not depend on the iteration order of a map
 	closed   atomic.Int32 // number of stores for which Require was not called yet: every Check waits
 	floors   atomic.Int32 // number of stores that have not reached the version given to Require
 	shards   [shards]shard
@@ -226,7 +226,7 @@ func (t *Tracker) Verify() error {
 // Wrote records that an object of the owner was created or changed and got the resourceVersion. Call Wrote after the
 // write succeeded, with the version from the response. The error is a reason.Reason: UnknownStore, or
 // IncomparableVersion. An incomparable version is recorded as well: Check fails until Confirm or Forget is called for
-// the owner, because a write that cannot be awaited must not be overlooked.
+// the owner, because a write that cannot be awaited must not be ignored.
 func (t *Tracker) Wrote(owner types.UID, store Store, version string) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -274,8 +274,8 @@ func (t *Tracker) Deleted(owner types.UID, store Store, uid types.UID) error {
 	return nil
 }
 
-// Forget drops all records of an owner. Call Forget when the owner has been deleted. A later owner of the same name has
-// another UID, so a late call of Forget does no harm.
+// Forget drops all records of an owner. Call Forget when the owner has been deleted. A later owner of the same name
+// has another UID, so a late call of Forget does not affect the later owner.
 func (t *Tracker) Forget(owner types.UID) {
 	s := t.shard(owner)
 	s.mu.Lock()

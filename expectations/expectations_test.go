@@ -26,7 +26,7 @@ var (
 	t0     = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// progress is a store at the version set by the test.
+// progress is a store whose version the test sets.
 type progress struct{ version atomic.Value }
 
 func at(version string) *progress {
@@ -46,7 +46,7 @@ type observer struct{ *observed }
 func (o observer) Waiting(expectations.Pending) { o.observed.Waiting.Add(1) }
 func (o observer) Late(expectations.Pending)    { o.observed.Late.Add(1) }
 
-// world is a tracker with three stores at version 100 and a clock at t0.
+// world has a tracker with three stores at version 100, and a clock at t0.
 type world struct {
 	*expectations.Tracker
 
@@ -71,7 +71,7 @@ func (w *world) mustWrite(t *testing.T, owner types.UID, store expectations.Stor
 	}
 }
 
-// expect compares the answer for an owner.
+// expect compares the result of Check for an owner.
 func (w *world) expect(t *testing.T, owner types.UID, live expectations.Present, want *expectations.Pending) {
 	t.Helper()
 	got, err := w.Check(owner, live)
@@ -95,12 +95,12 @@ func Example() {
 		expectations.Options{Clock: testclock.NewFakePassiveClock(t0), NoBarrier: true})
 	owner := types.UID("web-uid")
 
-	_ = tracker.Wrote(owner, pods, "105") // the answer to a create
+	_ = tracker.Wrote(owner, pods, "105") // the version in the response to a create request
 	if pending, _ := tracker.Check(owner, nil); pending != nil {
 		fmt.Println(pending)
 		fmt.Println("again in", pending.RequeueAfter)
 	}
-	store.set("107") // the watch delivers
+	store.set("107") // the watch delivers the events
 	pending, _ := tracker.Check(owner, nil)
 	fmt.Println(pending == nil, tracker.Len())
 	// Output:
@@ -113,7 +113,7 @@ func TestWritten(t *testing.T) {
 	w := newWorld(false)
 	w.expect(t, "o", nil, nil)
 	w.mustWrite(t, "o", pods, "105")
-	w.mustWrite(t, "o", pods, "103") // patches answer in any order; the highest counts
+	w.mustWrite(t, "o", pods, "103") // responses may arrive in any order; the highest version counts
 	w.pass(4 * time.Second)
 	w.mustWrite(t, "o", claims, "99") // visible already
 	pending := &expectations.Pending{
@@ -182,8 +182,8 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// TestDeletedBeforeItArrived: an object created and deleted before the cache has seen either event must not count as
-// gone while missing.
+// TestDeletedBeforeItArrived: an object is created and deleted before the cache has seen either event. As long as the
+// cache has not seen the creation, the missing object must not count as deleted.
 func TestDeletedBeforeItArrived(t *testing.T) {
 	w := newWorld(false)
 	w.mustWrite(t, "o", pods, "105")
@@ -376,7 +376,7 @@ func TestBarrier(t *testing.T) {
 	if err := w.Require(pods, "150"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Require(pods, "120"); err != nil { // lower than required already
+	if err := w.Require(pods, "120"); err != nil { // lower than the required version
 		t.Fatal(err)
 	}
 	if err := w.Require(pods, "x"); !errors.Is(err, expectations.IncomparableVersion) {
@@ -399,7 +399,7 @@ func TestBarrier(t *testing.T) {
 	}
 	w.pods.set("150")
 	w.expect(t, "o", nil, nil)
-	w.pods.set("") // the barrier is gone for good
+	w.pods.set("") // the barrier does not return
 	w.expect(t, "o", nil, nil)
 	if err := w.Require(pods, "160"); err != nil {
 		t.Fatal(err)
@@ -409,7 +409,7 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
-// TestIgnores: an ignored store holds nobody up, neither by its barrier nor by writes and deletions.
+// TestIgnores: Check does not wait for an ignored store, neither for its barrier nor for writes and deletions.
 func TestIgnores(t *testing.T) {
 	ignored := true
 	podStore, claimStore := at("10"), at("10")
@@ -444,7 +444,7 @@ func TestIgnores(t *testing.T) {
 	}
 	waits(pods)
 	ignored = false
-	waits(claims, claims, pods, claims) // the barrier and a write, a write, the deletion
+	waits(claims, claims, pods, claims) // the claims barrier and write, the write, the deletion
 	if err := tracker.Require(claims, "15"); err != nil {
 		t.Fatal(err)
 	}
@@ -491,7 +491,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 		t.Errorf("%d owners left", w.Len())
 	}
 	grown := int64(after) - int64(before)
-	// The heap of a test process is never quite still; a leak would be megabytes.
+	// The heap of a test process always changes a little; a leak would be megabytes.
 	if grown > int64(full-before)/100 {
 		t.Errorf("%d bytes left of %d after all owners are gone", grown, full-before)
 	}
@@ -544,8 +544,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzTracker runs a schedule of writes, deletes, cache progress and checks, and compares each answer with a plain
-// model: an owner passes exactly when all of its writes are visible.
+// FuzzTracker runs a random schedule of writes, deletions, cache progress and checks, and compares each result with a
+// simple model: Check returns nil exactly when all of the owner's writes are visible.
 func FuzzTracker(f *testing.F) {
 	f.Add([]byte{0, 10, 3, 0, 2, 10, 3, 0})
 	f.Add([]byte{0, 10, 1, 7, 2, 200, 4, 7, 3, 0, 5, 0})
@@ -603,7 +603,7 @@ func FuzzTracker(f *testing.F) {
 					}
 				}
 				if want[o] <= seen {
-					deleted[o] = stillThere // an object seen as gone on a view with all writes is gone for good
+					deleted[o] = stillThere // a missing object is deleted for ever if all writes are visible
 				} else {
 					stillThere = deleted[o]
 				}
@@ -653,13 +653,13 @@ func BenchmarkWroteAndSatisfied(b *testing.B) {
 	}
 }
 
-// TestLift: a comparison ends the barrier of a store, if the list is as new as required.
+// TestLift: Lift ends the barrier of a store, if the list is at least as new as required.
 func TestLift(t *testing.T) {
 	w := newWorld(true)
 	for _, store := range w.Stores() {
 		floor := "500"
 		if store != pods && store != claims {
-			floor = "100" // is there
+			floor = "100" // reached already
 		}
 		if err := w.Require(store, floor); err != nil {
 			t.Fatal(err)
@@ -677,7 +677,7 @@ func TestLift(t *testing.T) {
 	if p, _ := w.Check("o", nil); p == nil || len(p.Awaited) != 2 {
 		t.Fatalf("failed calls changed something: %v", p)
 	}
-	for _, version := range []string{"501", "502"} { // the second finds nothing to lift
+	for _, version := range []string{"501", "502"} { // the second call finds no barrier
 		if err := w.Lift(pods, version); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,8 @@ import (
 
 // The file runs a controller on a cache that is behind, and on a cache that loses its events for a while.
 
-// cluster is an API server with a kind of object and a global version, and a cache that replays events later.
+// cluster simulates an API server with a single kind and a global version, and a cache that receives the events
+// later.
 type cluster struct {
 	version int
 	objects map[types.UID]bool // value: terminating
@@ -55,7 +56,7 @@ func (c *cluster) terminate(uid types.UID) {
 	}
 }
 
-// end removes a terminating object for good.
+// end removes a terminating object.
 func (c *cluster) end() {
 	for _, uid := range slices.Sorted(maps.Keys(c.objects)) {
 		if c.objects[uid] {
@@ -80,7 +81,8 @@ func (c *cluster) deliver(n int) {
 	}
 }
 
-// relist brings the cache up to date in a single step, as after a broken watch: no event in between is seen.
+// relist brings the cache up to date in a single step, as after a broken watch: the cache misses all events in
+// between.
 func (c *cluster) relist() {
 	c.applied = len(c.events)
 	clear(c.cache)
@@ -98,7 +100,7 @@ func active(objects map[types.UID]bool) []types.UID {
 	return list
 }
 
-// controller keeps a number of objects, deciding from the cache alone.
+// controller keeps a number of objects, and decides only from the cache.
 type controller struct {
 	t       *testing.T
 	c       *cluster
@@ -139,8 +141,8 @@ func newController(t *testing.T, c *cluster, barrier bool) *controller {
 		map[expectations.Store]expectations.Progress{pods: c.store}, expectations.Options{NoBarrier: !barrier})}
 }
 
-// run plays a schedule and reports the largest number of active objects seen beyond the largest number wanted, and
-// whether the right number is there in the end.
+// run runs a random schedule. surplus is the largest number of active objects minus the largest wanted number.
+// converged says that in the end the number of objects is right.
 func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := newCluster()
@@ -158,7 +160,7 @@ func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 			c.deliver(random.IntN(4))
 		case 6:
 			c.end()
-		case 7: // somebody else deletes an object: the first complaint of B4, created then quickly deleted
+		case 7: // somebody else deletes an object, perhaps a moment after its creation
 			if list := active(c.objects); len(list) > 0 {
 				c.terminate(list[0])
 				c.end()
@@ -167,7 +169,7 @@ func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 			if random.IntN(5) == 0 {
 				c.relist()
 			}
-		case 9: // a new leader with the old leader's cache: its tracker is empty
+		case 9: // a new leader, with the same cache and an empty tracker
 			if random.IntN(5) == 0 {
 				k = newController(t, c, true)
 				k.gated = gated
@@ -195,7 +197,8 @@ func TestControllerNeverActsOnAnOldView(t *testing.T) {
 	}
 }
 
-// TestTheSimulationCanFail shows that the schedules are hard enough: without the gate they do create too many Pods.
+// TestTheSimulationCanFail shows that the schedules are difficult enough: without Check, the controller creates too
+// many objects.
 func TestTheSimulationCanFail(t *testing.T) {
 	worst := 0
 	for seed := range uint64(20) {
@@ -207,7 +210,8 @@ func TestTheSimulationCanFail(t *testing.T) {
 	}
 }
 
-// TestLiveReadEndsTheWait plays the operator's nightmare: the watch is silent for good, the cache happens to be right.
+// TestLiveReadEndsTheWait: if a watch delivers no more events, but the cache shows all objects correctly, Confirm
+// ends the wait.
 func TestLiveReadEndsTheWait(t *testing.T) {
 	w := newWorld(false)
 	w.mustWrite(t, "o", pods, "150")

@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// kubeletHash is the kubelet's hash, restated: FNV-32a over the bytes of the JSON as a debugger prints them.
+// kubeletHash is a second implementation of the kubelet's hash: FNV-32a over the bytes of the JSON as a debugger
+// prints them.
 func kubeletHash(t testing.TB, v any) uint64 {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -33,7 +34,7 @@ func kubeletHash(t testing.TB, v any) uint64 {
 	return uint64(h.Sum32())
 }
 
-// TestKubeletHash holds the restated hash against a value from the kubelet's own tests (Kubernetes 1.36,
+// TestKubeletHash compares kubeletHash with a value from the kubelet's own tests (Kubernetes 1.36,
 // TestHashContainer).
 func TestKubeletHash(t *testing.T) {
 	got := kubeletHash(t, map[string]string{"name": "test_container", "image": "foo/image:v1"})
@@ -109,10 +110,10 @@ func oldStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return status
 }
 
-// early0 is when the next instance was created, in seconds since 1970.
+// early0 is the creation time of the next instance, in seconds since 1970.
 const early0 = 1_782_900_000
 
-// early makes the agent report an instance newer than the reported one.
+// early makes the agent report an instance newer than the instance in the given status.
 func early(reported *corev1.ContainerStatus) func([]agentEntry) []agentEntry {
 	return func(r []agentEntry) []agentEntry {
 		r[0].ContainerID, r[0].RestartCount, r[0].CreatedAt = "next", reported.RestartCount+1, early0
@@ -122,7 +123,8 @@ func early(reported *corev1.ContainerStatus) func([]agentEntry) []agentEntry {
 
 const stateHead = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":`
 
-// TestCompletionOfImages: the Pod's spec has app:v2. The state says app ran sha256:1 before.
+// TestCompletionOfImages: the Pod's spec has app:v2. The state annotation says that container app ran sha256:1 before
+// the update.
 func TestCompletionOfImages(t *testing.T) {
 	wrongPlain := func(r []agentEntry) []agentEntry { r[0].Hashes.Plain++; return r }
 	for _, tc := range []struct {
@@ -232,8 +234,7 @@ func TestLatestIsMeantWithoutATag(t *testing.T) {
 	}
 }
 
-// TestCompletionOfSidecars: the report of OpenKruise's agent is about containers alone and says nothing about native
-// sidecars.
+// TestCompletionOfSidecars: the report of OpenKruise's agent covers regular containers but no native sidecars.
 func TestCompletionOfSidecars(t *testing.T) {
 	pod := newPod(newTemplate(image("proxy", "proxy:v2")))
 	pod.Annotations[stateKey] = stateHead + `{"proxy":{"imageID":"sha256:1"}},"updateImages":true}`
@@ -260,7 +261,7 @@ func TestCompletionOfSidecars(t *testing.T) {
 	}
 }
 
-// TestCompletionOfEnv: app and log read metadata.
+// TestCompletionOfEnv: containers app and log read metadata through env.
 func TestCompletionOfEnv(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -318,7 +319,8 @@ func sidecarEnv(vars ...corev1.EnvVar) func(*template) {
 	return func(t *template) { t.Spec.InitContainers[1].Env = append(t.Spec.InitContainers[1].Env, vars...) }
 }
 
-// TestCompletionOfSidecarEnv: native sidecar proxy and app read metadata. OpenKruise's agent reports containers alone.
+// TestCompletionOfSidecarEnv: native sidecar proxy and container app read metadata through env. OpenKruise's agent
+// reports no native sidecars.
 func TestCompletionOfSidecarEnv(t *testing.T) {
 	const changed = `,"envSidecars":["proxy"]`
 	unmeasured := func(r *agentEntry) { r.Hashes.Env = 0 }
@@ -369,8 +371,9 @@ func TestCompletionOfSidecarEnv(t *testing.T) {
 	}
 }
 
-// TestSidecarEnvIsDelivered: an update of a label read by native sidecar proxy takes the Pod out of service, and waits
-// for the report, unless the restart for a new image delivers the label. Later updates take the wait over.
+// TestSidecarEnvIsDelivered: an update of a label read by native sidecar proxy takes the Pod out of service, and
+// waits for the report, unless the restart for a new image delivers the label. Later updates wait for the report,
+// too.
 func TestSidecarEnvIsDelivered(t *testing.T) {
 	sidecars := func(pod *corev1.Pod) string {
 		state, err := newUpdater().Saved(pod)
@@ -447,9 +450,9 @@ func TestIgnoredEnvIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestOpenKruisesImageAndEnv: OpenKruise asks for a node agent's report also where the restart for an image delivers
-// env from metadata. What is delivered here needs no report: at the end of OpenKruise's grace period, and by the next
-// update of a Pod that waits for a report.
+// TestOpenKruisesImageAndEnv: OpenKruise waits for a node agent's report even if the restart for a new image delivers
+// env from metadata. The package does not wait in this case: neither for changes that the package sends at the end of
+// a grace period begun by OpenKruise, nor after the next update of a Pod that waits for a report.
 func TestOpenKruisesImageAndEnv(t *testing.T) {
 	flag := func(pod *corev1.Pod) bool {
 		return strings.Contains(pod.Annotations[stateKey], `"updateEnvFromMetadata":true`)
@@ -460,7 +463,7 @@ func TestOpenKruisesImageAndEnv(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name       string
-		env        []int // the containers that read metadata
+		env        []int // the indexes of the containers that read metadata
 		unreported bool
 	}{
 		{"U-23 the container whose image changes", []int{0}, false},
@@ -499,8 +502,8 @@ func TestOpenKruisesImageAndEnv(t *testing.T) {
 	}
 }
 
-// TestCompletionOfImageAndEnv: only containers that read metadata need the report of a node agent. app and log read
-// metadata, and the image of app has changed.
+// TestCompletionOfImageAndEnv: only containers that read metadata need the report of a node agent. Containers app and
+// log read metadata, and the image of app has changed.
 func TestCompletionOfImageAndEnv(t *testing.T) {
 	unreported := []string{"EnvNotReported metadata.annotations[" + metaKey + "]"}
 	for _, tc := range []struct {
@@ -537,7 +540,7 @@ func TestCompletionOfResources(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(*corev1.Pod)
-		want string // in the reason's detail; empty for complete
+		want string // the expected detail of the reason; empty if the update is complete
 	}{
 		{"U-23 done", func(*corev1.Pod) {}, ""},
 		{"U-23 spelled otherwise", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources.Limits = quantities("cpu", "1000m") }, ""},
@@ -594,7 +597,7 @@ func TestCompletionOfResources(t *testing.T) {
 	}
 }
 
-// rules restarts a container after an exit code despite its restart policy Never.
+// rules gives a container a rule to restart after an exit code, despite its restart policy Never.
 func rules(code int32) func(c *corev1.Container) {
 	return func(c *corev1.Container) {
 		never := corev1.ContainerRestartPolicyNever
@@ -649,7 +652,7 @@ func TestEndedContainers(t *testing.T) {
 	}
 }
 
-// TestLostResize: the state was written, but the writer died before its request to pods/resize.
+// TestLostResize: the state annotation was written, but the controller died before its request to pods/resize.
 func TestLostResize(t *testing.T) {
 	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
 	updater := newUpdater()
@@ -668,14 +671,14 @@ func TestLostResize(t *testing.T) {
 		t.Fatalf("not complete: %v", step.Waiting)
 	}
 	pod = write(t, pod, step.Change)
-	pod.Spec.Containers[0].Resources.Limits = quantities("cpu", "3") // an autoscaler, later
+	pod.Spec.Containers[0].Resources.Limits = quantities("cpu", "3") // a later change by an autoscaler
 	if step = mustNext(t, updater, pod, now); len(step.Change.Resources) > 0 {
 		t.Errorf("a finished update still claims resources: %+v", step.Change)
 	}
 }
 
-// TestUpdateAfterAnEarlyReport: an update is complete by the agent's report, and the next update begins before the node
-// reports the instance of the first. This instance is not the instance of the second update.
+// TestUpdateAfterAnEarlyReport: an update is complete by the agent's report, and the next update begins before the
+// kubelet reports the first update's instance. The first update's instance must not complete the second update.
 func TestUpdateAfterAnEarlyReport(t *testing.T) {
 	v1, v2, v3 := newTemplate(), newTemplate(image("app", "app:v2")), newTemplate(image("app", "app:v3"))
 	updater := newUpdater()
@@ -710,7 +713,8 @@ func TestUpdateAfterAnEarlyReport(t *testing.T) {
 	}
 }
 
-// TestEarlyReportTeachesNothing: the status of an ended instance is not remembered as that of the new image.
+// TestEarlyReportTeachesNothing: the image in the status of an ended instance is not recorded as the digest of the
+// new image.
 func TestEarlyReportTeachesNothing(t *testing.T) {
 	pod := newPod(newTemplate(image("app", "app:v2")))
 	reported := oldStatus(pod)
@@ -722,7 +726,7 @@ func TestEarlyReportTeachesNothing(t *testing.T) {
 	}
 }
 
-// overtaken starts an update to v2 and another to v3 before the node has done anything.
+// overtaken starts an update to v2, and then an update to v3 before the node has acted on v2.
 func overtaken(t *testing.T, updater *inplaceupdate.Updater, v1, v2, v3 *template, grace int32) *corev1.Pod {
 	t.Helper()
 	pod := newPod(v1)
@@ -784,8 +788,8 @@ func TestOvertakenImagesAreNotCompletion(t *testing.T) {
 	})
 }
 
-// TestOvertakenUpdatesLoseNothing: the second plan starts from the first plan's revision on the Pod and is silent about
-// undelivered changes of the first plan.
+// TestOvertakenUpdatesLoseNothing: the second plan starts from the revision of the first update, so the second plan
+// lacks the undelivered changes of the first update.
 func TestOvertakenUpdatesLoseNothing(t *testing.T) {
 	setup := []func(*template){priority(0, 10), priority(1, 0), limits(1, "cpu", "1"), env(1, fromLabel("ZONE", "zone"), fromAnnotation("ZONE2", "zone"))}
 	second := append(slices.Clone(setup), image("app", "app:v2"), image("log", "log:v2"), limits(1, "cpu", "2"), label("zone", "b"), annotation("zone", "x"), annotation("plain", "1"))

@@ -50,18 +50,20 @@
 //
 // # The second that a kubelet needs
 //
-// A kubelet judges readiness gates when it looks at the containers of a Pod, once a second. After a restart, a kubelet
-// looks at once, finds the gate closed, and looks again a second later. If a node agent reports a new instance as soon
-// as the instance is created (runtimemeta.Container.CreatedAt), the update is complete, and the gate open, before the
-// kubelet looks; only kubelets that report status.observedGeneration count. The Pod is not Ready before the new
-// instance is: a kubelet never reports Ready from the state before a restart, unless the alpha feature EventedPLEG is on.
-// A container with a startup probe is complete only when the kubelet reports the instance.
+// A kubelet evaluates a Pod's readiness gates when the kubelet inspects the Pod's containers, once a second. After a
+// restart, a kubelet inspects the Pod at once, finds the gate closed, and inspects the Pod again a second later. If a
+// node agent reports a new instance as soon as the instance is created (runtimemeta.Container.CreatedAt), the update
+// completes and the gate opens before this second inspection. The kubelet must report status.observedGeneration for
+// this. The Pod never becomes Ready before the new instance is ready: a kubelet never reports Ready from the state
+// before a restart, unless the alpha feature EventedPLEG is on. A container with a startup probe is complete only
+// when the kubelet reports the instance.
 //
 // # Startup probes
 //
-// Kubelets since Kubernetes 1.35 report a restarted container as started until the first tick of the startup probe. A
-// container without a readiness probe would be Ready at once. The gate of such a Pod stays closed until the kubelet has
-// reported that the new instance has not started, or until a period of the startup probe and 3 seconds have passed.
+// Kubelets since Kubernetes 1.35 report a restarted container as started until the first run of the startup probe.
+// Without a closed gate, a Pod whose container has no readiness probe would be Ready at once. The gate of such a Pod
+// stays closed until the kubelet has reported that the new instance has not started, or until a period of the startup
+// probe and 3 seconds have passed.
 //
 // # Errors
 //

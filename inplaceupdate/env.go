@@ -44,7 +44,7 @@ func (u *Updater) planRefMetadata(p *Plan, template *corev1.PodSpec) {
 	}
 }
 
-// live iterates over the containers that run as long as the Pod: containers and native sidecars.
+// live iterates over the containers that run as long as the Pod: regular containers and native sidecars.
 func live(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for i := range spec.Containers {
@@ -76,7 +76,7 @@ func (v *view) report() *runtimemeta.Report {
 }
 
 // envUnreported names the containers whose env is not known to have the Pod's present labels and annotations. images
-// maps containers to new images; a container that its new image certainly restarts is left out.
+// maps containers to new images; a container is left out if the new image certainly restarts the container.
 func (v *view) envUnreported(images map[string]string) reason.List {
 	report := v.report()
 	var list reason.List
@@ -105,7 +105,7 @@ func (v *view) awaitsSidecar(name string) bool {
 	return v.state != nil && slices.Contains(v.state.EnvSidecars, name)
 }
 
-// noReport is the reason why a container is awaited, if the Pod has no report of the node agent.
+// noReport is the reason to wait for a container of a Pod without a report from the node agent.
 func (v *view) noReport(c *container) reason.Reason {
 	return reason.Reason{
 		Code: EnvNotReported, Object: v.object(),
@@ -115,7 +115,7 @@ func (v *view) noReport(c *container) reason.Reason {
 	}
 }
 
-// oldEnv is the reason why a container whose reported env is outdated is awaited.
+// oldEnv is the reason to wait for a container whose reported env is outdated.
 func (v *view) oldEnv(c *container, report *runtimemeta.Report) reason.Reason {
 	why := reason.Reason{
 		Code: EnvNotReported, Object: v.object(), Path: "status.containerStatuses[" + c.name + "]",

@@ -16,14 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// visitor walks a type and hands visit each place with a possible value of its own, with a function to change the value
-// there. Slices and maps get a single entry, pointers a target.
+// visitor walks a type and calls visit for each field, map value and list entry that can have a value. The argument
+// change sets this value. Each slice and map gets a single entry, and each pointer a target.
 type visitor struct {
 	visit func(path string, change func(root reflect.Value))
 	count int
 }
 
-// locate finds a place in a template and creates missing parents on the way.
+// locate returns a field, map value or list entry of a template, and creates missing parents on the way.
 type locate func(root reflect.Value) reflect.Value
 
 func (v *visitor) walk(path string, t reflect.Type, at locate) {
@@ -69,7 +69,7 @@ func (v *visitor) walkKind(path string, t reflect.Type, at locate, leaf func(fun
 			}
 			return p.Elem()
 		}
-		leaf(func(x reflect.Value) { // being there at all
+		leaf(func(x reflect.Value) { // the presence of the entry or target is a difference, too
 			if x.IsNil() {
 				x.Set(reflect.New(t.Elem()))
 			} else {
@@ -110,7 +110,7 @@ func (v *visitor) walkKind(path string, t reflect.Type, at locate, leaf func(fun
 	}
 }
 
-// deliverable are the fields that an update may change. Every other field, known today or not, must block.
+// deliverable are the fields that an update may change. A change of any other field must block the update.
 func deliverable(path string) bool {
 	switch path {
 	case ".metadata.labels", ".metadata.annotations", ".metadata.finalizers[0]", ".spec.containers[0].image",
@@ -121,8 +121,8 @@ func deliverable(path string) bool {
 }
 
 // TestEveryField changes each field of a Pod template in turn, in a template without values and in a template with
-// values everywhere. No change may pass for equal: the plan delivers the change, or blocks with a reason that names a
-// field.
+// values everywhere. The plan must notice every change: the plan either delivers the change, or blocks with a reason
+// that names a field.
 func TestEveryField(t *testing.T) {
 	empty := func() *template {
 		return &template{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}

@@ -18,12 +18,12 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// world draws templates with containers differing mostly in deliverable fields, and plays the node.
+// world makes random templates whose containers differ mostly in deliverable fields, and simulates the node.
 type world struct {
 	*rand.Rand
 
 	base *template
-	// runs is the start of each container as seen by the node agent.
+	// runs holds, by container, the node agent's entry at the container's start.
 	runs map[string]agentEntry
 }
 
@@ -53,7 +53,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// template is the base with other values, now and then with an undeliverable change.
+// template returns the base template with other values, and sometimes with a change that cannot be made in place.
 func (w *world) template() *template {
 	t := w.base.DeepCopy()
 	for _, key := range []string{"a", "b", "c"} {
@@ -121,8 +121,8 @@ func FuzzWholeUpdates(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { checkUpdate(t, seed) })
 }
 
-// checkUpdate takes a Pod from template to template, sometimes before the last update is complete, and checks that the
-// Pod arrives at the last template.
+// checkUpdate updates a Pod to several templates in turn, sometimes before the previous update is complete, and
+// checks that the Pod arrives at the last template.
 func checkUpdate(t *testing.T, seed uint64) {
 	w := newWorld(seed)
 	updater := newUpdater()
@@ -183,7 +183,7 @@ func finish(t *testing.T, w *world, updater *inplaceupdate.Updater, pod *corev1.
 	t.Fatalf("the update does not end: %s\n%v", pod.Annotations[stateKey], mustNext(t, updater, pod, at).Waiting)
 }
 
-// checkEnv: of a complete update with changed env, every container runs with the present values.
+// checkEnv: after a complete update with changed env, every container runs with the present values.
 func (w *world) checkEnv(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
 	state, err := updater.Saved(pod)
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *world) checkEnv(t *testing.T, updater *inplaceupdate.Updater, pod *core
 	}
 }
 
-// checkState looks at the record of the batches: no container twice, and nothing left to do.
+// checkState checks the record of the batches: no container occurs twice, and no work is left.
 func checkState(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
 	state, err := updater.Saved(pod)
 	if err != nil {
@@ -223,8 +223,8 @@ func checkState(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
 	}
 }
 
-// FuzzState reads arbitrary content of the annotations. The content is refused or written back with unchanged meaning,
-// and nothing panics.
+// FuzzState reads arbitrary content of the annotations. The package refuses the content, or writes it back with
+// unchanged meaning, and never panics.
 func FuzzState(f *testing.F) {
 	f.Add(`{"revision":"a","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"app":{"imageID":"x"}}}`, `{"revision":"a","graceSeconds":3}`)
 	f.Add(`{"nextContainerResources":{"log":{"limits":{"cpu":"500m"}}},"supersededImages":{"app":["a",""]}}`, ``)
@@ -244,7 +244,7 @@ func FuzzState(f *testing.F) {
 		}
 		raw, err := json.Marshal(read)
 		if err != nil {
-			return // a time without a form in JSON
+			return // the time cannot be encoded in JSON
 		}
 		pod.Annotations[stateKey] = string(raw)
 		again, err := updater.Saved(pod)

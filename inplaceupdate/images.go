@@ -54,9 +54,10 @@ func (c *container) runs() bool {
 }
 
 // precedes reports whether the reported instance was started before the spec's image was requested. Such an instance
-// runs a superseded image that shares a digest with the spec's image, and the kubelet has yet to restart the container.
-// Times have whole seconds, and an instance started in the second of the request counts as started after the request.
-// If the node's clock is behind, a new instance seems to precede the request, and only waiting can prove the image.
+// runs a superseded image that shares a digest with the spec's image, and the kubelet has not restarted the container
+// yet. Times have whole seconds, and an instance started in the second of the request counts as started after the
+// request. If the node's clock is behind, a new instance seems to precede the request, and only waiting can prove the
+// image.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
@@ -331,7 +332,7 @@ func (v *view) relearn(images map[string]string) {
 	}
 }
 
-// If waiting or earlier images have proven that a container runs its image, remember records the image, so that a crash
+// remember records the image of each container whose image was proven by waiting or by a later image, so that a crash
 // of the container requires no new proof.
 func (v *view) remember() {
 	for i := range v.containers {
@@ -359,9 +360,10 @@ func (c *container) unknown() []string {
 	return all
 }
 
-// isPast counts the different images that ran before the reported image, and reports whether there are at least as many
-// as unknown images. A node starts images in the order of requests, so the reported image is then the requested image.
-// A tag may stand for several images over time, so isPast is false if an unknown image is named by a tag.
+// isPast counts the different images that ran before the reported image, and reports whether their number is at least
+// the number of unknown images. A node starts images in the order of requests, so the reported image is then the
+// requested image. A tag may stand for several images over time, so isPast is false if an unknown image is named by a
+// tag.
 func (c *container) isPast(unknown []string) bool {
 	if len(unknown) == 0 {
 		return true

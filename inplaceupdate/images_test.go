@@ -107,7 +107,7 @@ func tell(t *testing.T, first, text string) *story {
 
 func TestImagesAsNodesReportThem(t *testing.T) {
 	const a, b, c, dead = "app@sha256:aaaa", "app@sha256:bbbb", "app@sha256:cccc", "app@sha256:dead"
-	// The manifests of a platform and their indexes: p1 and i1 are a single image there.
+	// These are digests of platform manifests (p) and of their indexes (i): p1 and i1 name the same image.
 	const p1, p2, p3, p4 = "app@sha256:p111", "app@sha256:p222", "app@sha256:p333", "app@sha256:p444"
 	const i1, i2, i3 = "app@sha256:i111", "app@sha256:i222", "app@sha256:i333"
 	for _, tc := range []struct{ name, first, story string }{
@@ -166,7 +166,7 @@ func TestImagesAsNodesReportThem(t *testing.T) {
 	}
 }
 
-// TestImageIDs: forms of image names in the reports of runtimes.
+// TestImageIDs: each case is a form in which container runtimes report image names.
 func TestImageIDs(t *testing.T) {
 	for _, tc := range []struct {
 		name, id string
@@ -191,7 +191,7 @@ func TestImageIDs(t *testing.T) {
 	}
 }
 
-// TestKnownImages: the remembered images suffice for the next rollback and are few.
+// TestKnownImages: the recorded images are enough to prove the next rollback, and their number is limited.
 func TestKnownImages(t *testing.T) {
 	known := func(s *story) string {
 		state, err := s.updater.Saved(s.pod)
@@ -233,7 +233,8 @@ func TestKnownImages(t *testing.T) {
 	}
 }
 
-// TestRetagThatCannotBeSeen says the way out where a node cannot tell whether a container was restarted.
+// TestRetagThatCannotBeSeen: if the node's report cannot show whether a container was restarted, the reason names a
+// remedy.
 func TestRetagThatCannotBeSeen(t *testing.T) {
 	for _, tc := range []struct {
 		name, story string
@@ -259,16 +260,16 @@ func TestRetagThatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// TestProvenByTime: an instance left alone by a kubelet with the newest spec for longer than a termination runs the
-// spec's image, whatever the reported name.
+// TestProvenByTime: if a kubelet has observed the newest spec and has let an instance run for longer than a
+// termination takes, the instance runs the spec's image, whatever name the kubelet reports.
 func TestProvenByTime(t *testing.T) {
 	const retag, overtaken = "node app:a aaaa 1 ask app:v2 node app:a aaaa 2", "node app:a aaaa 1 ask app:b ask app:v2 node app:other bbbb 2"
 	none := func(*corev1.Pod) {}
 	for _, tc := range []struct {
 		name, story string
-		change      func(*corev1.Pod) // of the first report
-		later       func(*corev1.Pod) // of the report at the end of the time
-		clock, want bool              // whether the clock runs, and has told
+		change      func(*corev1.Pod) // edits the Pod at the first report
+		later       func(*corev1.Pod) // edits the Pod at the end of the proof time
+		clock, want bool              // whether the proof time begins, and whether it proves the image
 	}{
 		{"left alone", retag, none, none, true, true},
 		{"an overtaken image of unknown digest", overtaken, none, none, true, true},
@@ -290,7 +291,7 @@ func TestProvenByTime(t *testing.T) {
 			pod.Status.ObservedGeneration = pod.Generation
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 			tc.change(pod)
-			step := mustNext(t, s.updater, pod, after(time.Hour)) // however long ago the update was sent
+			step := mustNext(t, s.updater, pod, after(time.Hour)) // the age of the update does not count
 			if step.Complete || (step.RequeueAfter == 40*time.Second) != tc.clock || step.Change.IsEmpty() == tc.clock {
 				t.Fatalf("complete %v, again in %v, writes %+v", step.Complete, step.RequeueAfter, step.Change)
 			}
@@ -306,7 +307,7 @@ func TestProvenByTime(t *testing.T) {
 				return
 			}
 			pod = write(t, pod, step.Change)
-			pod.Status.ContainerStatuses[0].ContainerID = "containerd://9" // a crash later on raises no question again
+			pod.Status.ContainerStatuses[0].ContainerID = "containerd://9" // after a later crash, the image needs no new proof
 			if step = mustNext(t, s.updater, pod, after(2*time.Hour)); !step.Complete || strings.Contains(pod.Annotations[stateKey], `"seen"`) {
 				t.Errorf("after a crash: complete %v, state %s", step.Complete, pod.Annotations[stateKey])
 			}
@@ -319,10 +320,10 @@ func TestProvenByTime(t *testing.T) {
 func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// steps are templates: image, value of the annotation read by env, and a label. "ran" lets the node follow, "held"
-		// gives the next step a grace period.
+		// Each step is a template: image, value of the annotation read by env, and a label. After "ran", the node has
+		// restarted the container; "held" gives the next step a grace period.
 		steps string
-		want  bool // a report is needed
+		want  bool // whether a report is needed
 	}{
 		{"U-7 the image restarts it", "v1/1 v2/2", false},
 		{"U-7 another image restarts it", "v1/1 v2/2 v3/3", false},
@@ -371,8 +372,8 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestTakenBackBeforeTheNodeLooked follows such a Pod to its end: the node has nothing to do for the image, and the
-// agent restarts the container for its env.
+// TestTakenBackBeforeTheNodeLooked follows a Pod whose new image is reverted before the kubelet acts: the kubelet has
+// nothing to do, and the node agent restarts the container for its env.
 func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	updater := newUpdater()
 	asks := func(name, cfg string) *template {
@@ -397,7 +398,7 @@ func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	}
 }
 
-// TestSeveralAreProvenByTime: Next asks to look at the Pod again when the first instance is proven.
+// TestSeveralAreProvenByTime: RequeueAfter is the time until the first of several instances is proven.
 func TestSeveralAreProvenByTime(t *testing.T) {
 	at := func(d time.Duration) inplaceupdate.Sighting {
 		return inplaceupdate.Sighting{At: metav1.NewTime(now.Add(d))}
@@ -425,15 +426,16 @@ func TestSeveralAreProvenByTime(t *testing.T) {
 	}
 }
 
-// TestNextBatchTakesStock: facts proven by time in a batch stay known in the next batch. Before the image of a
-// container changes, Next looks again at the container, because the container may have restarted meanwhile.
+// TestNextBatchTakesStock: images proven by waiting in a batch stay known in the next batch. Before Next changes the
+// image of a container, Next records the running instance again, because the container may have restarted since the
+// last record.
 func TestNextBatchTakesStock(t *testing.T) {
 	order := []func(*template){priority(0, 10), priority(1, 0)}
 	from := newTemplate(order...)
 	to := newTemplate(append(order, image("app", "app:v2"), image("log", "log:v2"))...)
 	updater := newUpdater()
 	pod := newPod(from)
-	// Both new images are the old ones under another name, and the node reports the old names.
+	// Both new images are other names of the old images, and the node reports the old names.
 	reports := func(i int, id string) {
 		pod.Status.ObservedGeneration = pod.Generation
 		status := &pod.Status.ContainerStatuses[i]
@@ -455,7 +457,7 @@ func TestNextBatchTakesStock(t *testing.T) {
 	}
 }
 
-// TestHistoryIsNotRead: a state is understood with or without its history at the end.
+// TestHistoryIsNotRead: a state is decoded correctly with and without the history at its end.
 func TestHistoryIsNotRead(t *testing.T) {
 	const record, known = `,"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app","x\"}]"]}]`, `,"knownImages":{"log":[{"image":"log:\\\"{v1","imageID":"sha256:9"}]}`
 	const head, waits = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z"`, `,"lastContainerStatuses":{"app":{"imageID":"sha256:app:v1"}}`
@@ -486,7 +488,8 @@ func TestHistoryIsNotRead(t *testing.T) {
 	}
 }
 
-// TestRecordOfAPlainInitContainer: the earlier image of the init container is unknown, so nothing counts as proof.
+// TestRecordOfAPlainInitContainer: a record of a plain init container has no earlier image, so no report counts as
+// proof.
 func TestRecordOfAPlainInitContainer(t *testing.T) {
 	pod := newPod(newTemplate())
 	pod.Annotations[stateKey] = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"setup":{"imageID":"sha256:0"}}}`
@@ -496,8 +499,8 @@ func TestRecordOfAPlainInitContainer(t *testing.T) {
 	}
 }
 
-// TestNamesInFull: an image left and asked for again, or another tag of the same content, has the recorded imageID.
-// Only the names are left to compare, and runtimes report names in full.
+// TestNamesInFull: the recorded imageID proves nothing if an update returns to an earlier image, or asks for another
+// tag of the same image. Only the names can then be compared, and runtimes report full names.
 func TestNamesInFull(t *testing.T) {
 	for _, tc := range []struct {
 		asked, running string
@@ -534,8 +537,9 @@ func TestNamesInFull(t *testing.T) {
 	}
 }
 
-// TestPrecedes: U-23 a Pod is updated before its node reports anything. An instance older than the request may run the
-// overtaken image, of which the node knows the digest by the new name, and is yet to be restarted.
+// TestPrecedes: a Pod is updated before its node has reported any container. An instance older than the request may
+// run the superseded image, although the node reports the digest under the new name, and the kubelet has not
+// restarted the container yet.
 func TestPrecedes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		started  time.Time
@@ -560,8 +564,8 @@ func TestPrecedes(t *testing.T) {
 	}
 }
 
-// TestOlderThanTheRequest: U-23 the digest of each superseded image is known, so an instance with another digest needs
-// no further proof, whenever it was started.
+// TestOlderThanTheRequest: the digest of each superseded image is known, so an instance with another digest needs no
+// further proof, whenever it was started.
 func TestOlderThanTheRequest(t *testing.T) {
 	s := &story{t: t, updater: newUpdater(), from: newTemplate(appImage("app:v1"))}
 	s.pod = newPod(s.from)
@@ -575,8 +579,8 @@ func TestOlderThanTheRequest(t *testing.T) {
 	s.expect(1, "runs")
 }
 
-// TestPrecedesAfterAnotherUpdate: U-23 a further update that leaves the container alone takes its wait over, with the
-// time of the request.
+// TestPrecedesAfterAnotherUpdate: a further update that does not change the container continues to wait for the
+// container, and keeps the time of the request.
 func TestPrecedesAfterAnotherUpdate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		started  time.Time
@@ -602,8 +606,8 @@ func TestPrecedesAfterAnotherUpdate(t *testing.T) {
 	}
 }
 
-// TestUnproven: U-23 an update after one with a lost record waits for the containers of that one, and is not complete by
-// an instance of their earlier image.
+// TestUnproven: if the record of the previous update is lost, the next update waits for the containers of the
+// previous update, and an instance of an earlier image does not complete the update.
 func TestUnproven(t *testing.T) {
 	unproven := []string{"app"}
 	for _, tc := range []struct {

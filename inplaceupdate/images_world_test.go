@@ -13,33 +13,34 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// nodeWorld is a node that reports like containerd and the kubelet, with a single container. Users ask for its images
-// by tag, by digest or by both. Some images cannot be pulled.
+// nodeWorld simulates a node with a single container, and reports as containerd and the kubelet do. Users ask for
+// images by tag, by digest or by both. Some images cannot be pulled.
 type nodeWorld struct {
 	*rand.Rand
 
 	// tags are the node's known tags, by digest. The node reports the first tag in order.
 	tags map[string][]string
-	// byIndex says which images the node knows by the digest of their index. The node knows all further images by the
-	// manifest's digest.
+	// byIndex says which images the node knows by the digest of their index. The node knows all other images by the
+	// digest of their manifest.
 	byIndex map[string]bool
-	// patient says whether the node reports the seen generation, so time can tell.
+	// patient says whether the node reports status.observedGeneration, so that waiting can prove an image.
 	patient bool
-	// seen is the spec at the kubelet's last look.
+	// seenGeneration and seenImage are the generation and image of the spec when the kubelet last read the Pod.
 	seenGeneration int64
 	seenImage      string
-	// instance is the running or last container, started the image of its start.
+	// instance is the number of the running or last instance, and started is the image at its start.
 	instance int
 	started  string
 	exited   bool
 }
 
-// digestFor is the registry: images of the same number are the same image, whatever the name.
+// digestFor returns the digest of an image in the registry: images whose names end in the same digit are the same
+// image.
 func digestFor(image string) string { return strings.Repeat(image[len(image)-1:], 4) }
 
 func pullable(image string) bool { return digestFor(image) != "9999" }
 
-// anyImage draws from three images under several names and an image that cannot be pulled.
+// anyImage returns at random one of three images, under one of several names, or an image that cannot be pulled.
 func (w *nodeWorld) anyImage() string {
 	n := []int{1, 2, 3, 9}[w.IntN(4)]
 	return fmt.Sprintf([]string{"app:v%d", "app:v%d", "app:retag%d", "app@sha256:%[1]d%[1]d%[1]d%[1]d", "app:v%[1]d@sha256:%[1]d%[1]d%[1]d%[1]d", "app@sha256:i%[1]d%[1]d%[1]d%[1]d"}[w.IntN(6)], n)
@@ -64,7 +65,7 @@ func (w *nodeWorld) learnTag(digest, tag string) {
 	}
 }
 
-// happens lets a single event happen on the node.
+// happens simulates a random event on the node.
 func (w *nodeWorld) happens(pod *corev1.Pod) {
 	switch w.IntN(8) {
 	case 0: // another workload pulls the Pod's image under another name
@@ -156,7 +157,7 @@ func checkImages(t *testing.T, seed uint64) string {
 		target := toward(fmt.Sprint(revision), int32(w.IntN(4)/3*30))
 		pod, from = write(t, pod, mustStart(t, updater, pod, from, to, target, at)), to
 		for range w.IntN(8) {
-			if !w.patient { // otherwise the kubelet would have to act in time
+			if !w.patient { // if waiting counts as proof, the kubelet must act within the proof time
 				at = at.Add(time.Duration(w.IntN(20)) * time.Second)
 			}
 			w.happens(pod)
@@ -173,7 +174,8 @@ func checkImages(t *testing.T, seed uint64) string {
 	return w.end(t, updater, pod, at)
 }
 
-// next writes the change of Next, and complains about a complete Pod with another running image.
+// next writes the change that Next returns, and fails the test if Next calls the update of a Pod complete that runs
+// another image.
 func (w *nodeWorld) next(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod, at time.Time) *corev1.Pod {
 	step := mustNext(t, updater, pod, at)
 	asked := pod.Spec.Containers[0].Image

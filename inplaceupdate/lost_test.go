@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// lostCases are updates from v1 to v2 with changes of annotations by somebody else in the middle.
+// lostCases are updates from v1 to v2, during which somebody else changes the Pod's annotations.
 func lostCases() map[string]struct {
 	to    []func(*template)
 	grace int32
@@ -41,8 +41,8 @@ func lostCases() map[string]struct {
 	}
 }
 
-// TestLostState: whatever happens to the annotations of a Pod during an update, the complete Pod has all of the
-// template and runs the template.
+// TestLostState: whatever happens to the annotations of a Pod during an update, the completed Pod has all values of
+// the template, and its containers run with these values.
 func TestLostState(t *testing.T) {
 	order := []func(*template){priority(0, 10), priority(1, 0), limits(1, "cpu", "200m"), annotation("cfg", "1")}
 	from := newTemplate(order...)
@@ -51,7 +51,7 @@ func TestLostState(t *testing.T) {
 			updater, to := newUpdater(), newTemplate(append(order, tc.to...)...)
 			pod := write(t, newPod(from), mustStart(t, updater, newPod(from), from, to, toward("web-2", tc.grace), now))
 			tc.lose(pod.Annotations)
-			if updater.InGracePeriod(pod) && pod.Annotations[stateKey] != "" { // the held change belongs to another update
+			if updater.InGracePeriod(pod) && pod.Annotations[stateKey] != "" { // the grace annotation belongs to another update
 				pod = write(t, pod, mustNext(t, updater, pod, now).Change)
 			}
 			if err := updater.Lost(pod, "web-2", false); !errors.Is(err, inplaceupdate.StateLost) || !strings.Contains(err.Error(), stateKey) {
@@ -100,7 +100,7 @@ func finished(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod, to 
 	}
 }
 
-// TestNotLost: most Pods have the expected state.
+// TestNotLost: Lost returns nil for Pods whose annotations are intact, and for Pods that were never updated.
 func TestNotLost(t *testing.T) {
 	from, to := newTemplate(), newTemplate(image("app", "app:v2"))
 	updater := newUpdater()
@@ -138,7 +138,7 @@ func TestNotLost(t *testing.T) {
 	}
 }
 
-// TestRedoOfAResize: a Pod in service stays in service and waits for the resources granted by its node.
+// TestRedoOfAResize: Redo of a resize leaves the Pod in service, and waits until the node has granted the resources.
 func TestRedoOfAResize(t *testing.T) {
 	updater, from := newUpdater(), newTemplate(limits(1, "cpu", "200m"))
 	to := newTemplate(limits(1, "cpu", "500m"))
@@ -165,7 +165,7 @@ func TestRedoOfAResize(t *testing.T) {
 	}
 }
 
-// TestRedoOfEnv: a Pod may have the new label, and its container the env of the old label.
+// TestRedoOfEnv: a Pod may have the new label while its container still runs with the old value in env.
 func TestRedoOfEnv(t *testing.T) {
 	updater := newUpdater()
 	common := []func(*template){env(0, fromLabel("ZONE", "zone"), fromAnnotation("CFG", "cfg")), annotation("cfg", "1"), annotation("plain", "1")}

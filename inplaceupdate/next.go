@@ -113,7 +113,7 @@ func (v *view) inGracePeriod() (Step, error) {
 // may be up to a second later than stored.
 func (v *view) graceEnds() (ends time.Time, known bool) {
 	begun := v.saved.UpdateTimestamp.Time
-	// The time comes from a wrong clock, so nobody knows how much of the period is over.
+	// A start time in the future comes from a wrong clock, so nobody knows how much of the period is over.
 	if begun.After(v.now.Add(skew)) {
 		begun = time.Time{}
 	}
@@ -295,8 +295,8 @@ func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 		savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
 }
 
-// give adds a container's changes to change, the patch to send. give also records in the state what the completion of
-// the update depends on.
+// give adds a container's changes to change, the patch to send. give also records these changes in the state, because
+// the update is complete only when they have taken effect.
 func (v *view) give(name string, w *work, state *savedState, change *podpatch.Change) {
 	if image, ok := w.images[name]; ok {
 		put(&change.Images, name, image)

@@ -27,7 +27,7 @@ func TestGracePeriod(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		at    time.Duration
-		again time.Duration // 0: the change comes now
+		again time.Duration // 0 if Next returns the change now
 	}{
 		{"U-14 starts", 0, 31 * time.Second},
 		{"U-14 runs", 1500 * time.Millisecond, 29500 * time.Millisecond},
@@ -71,7 +71,7 @@ func TestGracePeriod(t *testing.T) {
 		name  string
 		ready func(*corev1.Pod)
 		at    time.Duration
-		want  string // "": the change comes now
+		want  string // empty if Next returns the change now
 		again time.Duration
 	}{
 		{"a node reports the Pod as ready before it sees the gate", since(corev1.ConditionTrue, 0), time.Hour, "starts when the node reports the Pod as not ready", 0},
@@ -110,7 +110,8 @@ func TestGracePeriod(t *testing.T) {
 	})
 }
 
-// batches runs an update to its end on an always ready node and returns the containers of each batch.
+// batches runs an update to its end on a node whose containers are always ready, and returns the containers of each
+// batch.
 func batches(t testing.TB, updater *inplaceupdate.Updater, pod *corev1.Pod, from, to *template) (*corev1.Pod, []string) {
 	t.Helper()
 	pod = write(t, pod, mustStart(t, updater, pod, from, to, toward("2", 0), now))
@@ -247,7 +248,7 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	if podstate.IsTrue(pod, gate) {
 		t.Error("U-20 the gate opens in the middle of an update")
 	}
-	// A way out: the repaired template overtakes, and the pending changes are still delivered.
+	// Remedy: an update to a repaired template replaces the stuck update, and the pending changes are still delivered.
 	repaired := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:v3"), image("log", "log:v2"))
 	pod = write(t, pod, mustStart(t, updater, pod, to, repaired, toward("3", 0), now))
 	for range 3 {
@@ -257,8 +258,8 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	checkDelivered(t, pod, repaired)
 }
 
-// TestGateOfAnUnreportedPod: scheduler and kubelet write to a new Pod, and would collide with the write of a gate not
-// yet needed. A gate closed by a start is opened all the same.
+// TestGateOfAnUnreportedPod: scheduler and kubelet write to a new Pod, and an early write of the gate's condition
+// would conflict with these writes. A gate closed by Start is opened without waiting for the node's report.
 func TestGateOfAnUnreportedPod(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -306,7 +307,7 @@ func TestGateAtTheEnd(t *testing.T) {
 			}
 			want := inplaceupdate.Step{Complete: true}
 			if tc.want {
-				// Only for the exact Pod in the request.
+				// The change applies only to the given version of the Pod.
 				want.Change = podpatch.Change{UID: "u1", ResourceVersion: "1", Conditions: []corev1.PodCondition{*condition("True", "", "")}}
 			}
 			if diff := cmp.Diff(want, mustNext(t, newUpdater(), pod, now)); diff != "" {
@@ -316,8 +317,8 @@ func TestGateAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestGraceOfTheFuture: the clock that dated the state was wrong, or a user has edited the date. The held-back change
-// is delivered.
+// TestGraceOfTheFuture: the start time in the state is in the future, because of a wrong clock or an edit by a user.
+// The change kept in the grace annotation is delivered all the same.
 func TestGraceOfTheFuture(t *testing.T) {
 	order := []func(*template){limits(1, "cpu", "200m")}
 	from := newTemplate(order...)
@@ -335,8 +336,8 @@ func TestGraceOfTheFuture(t *testing.T) {
 	}
 }
 
-// TestBatchResources follows the resources of two batches through the state: given, awaited, and released in the end
-// for an autoscaler.
+// TestBatchResources follows the resources of two batches through the state annotation: Next sends them, waits for
+// the node, and removes them at the end, so that an autoscaler may change the resources.
 func TestBatchResources(t *testing.T) {
 	setup := []func(*template){priority(0, 10), priority(1, 0), requests(1, "cpu", "100m"), limits(1, "cpu", "1")}
 	from := newTemplate(setup...)
@@ -396,7 +397,8 @@ func TestBatchResources(t *testing.T) {
 	}
 }
 
-// TestPostponed: each kind of work waits under its own name, and unneeded fields are not written.
+// TestPostponed: the state keeps each kind of postponed change in a field of its own, and unneeded fields are not
+// written.
 func TestPostponed(t *testing.T) {
 	from := newTemplate(priority(0, 10), priority(1, 0))
 	zone, cpu := containerRefs{"log": refLabels("zone", "b")}, containerResources{"log": limited("cpu", "1")}
@@ -445,7 +447,7 @@ func TestPostponed(t *testing.T) {
 	}
 }
 
-// TestUnsentResize: resources of the state missing in the Pod are sent again unchanged.
+// TestUnsentResize: Next sends resources again if the state has them and the Pod's spec does not.
 func TestUnsentResize(t *testing.T) {
 	of := func(r corev1.ResourceRequirements) containerResources { return containerResources{"app": r} }
 	for _, tc := range []struct { // app has requests cpu 100m and memory 64Mi, limits cpu 1
@@ -483,7 +485,7 @@ func TestUnsentResize(t *testing.T) {
 	}
 }
 
-// TestEndOfAnUpdate: a single write ends an update. The gate opens and the resources are released.
+// TestEndOfAnUpdate: a single write ends an update: the write opens the gate and removes the recorded resources.
 func TestEndOfAnUpdate(t *testing.T) {
 	given := &inplaceupdate.Progress{UpdateResources: true, BatchResources: containerResources{"app": limited("cpu", "1")}}
 	done := `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null,"updateResources":true}`

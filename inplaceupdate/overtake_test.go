@@ -23,7 +23,8 @@ type (
 	superseded         = map[string][]string
 )
 
-// midway returns a Pod with the state of a running update and, unless nil, the held change.
+// midway returns a Pod with the state annotation of a running update, and with a grace annotation unless grace is
+// nil.
 func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grace *inplaceupdate.SavedGrace) *corev1.Pod {
 	t.Helper()
 	pod := newPod(base)
@@ -112,12 +113,13 @@ type undelivered struct {
 	progress *inplaceupdate.Progress
 	grace    *inplaceupdate.SavedGrace
 	plan     inplaceupdate.Plan
-	want     podpatch.Change // delivered; without preconditions and gate
+	want     podpatch.Change // the expected change, without preconditions and gate
 	batch    string
 }
 
-// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label says revision 2 from the start of the update, so a plan
-// from 2 to 3 is silent about fields equal in both, delivered or not.
+// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label names revision 2 as soon as the update to 2 starts. A
+// plan from 2 to 3 therefore lacks the fields that are equal in both revisions, even if the update to 2 has not
+// delivered these fields.
 func TestStartDeliversWhatAnEarlierUpdateDidNot(t *testing.T) {
 	for _, tc := range slices.Concat(pendingCases(), pendingMetadataCases(), pendingResourceCases(), heldCases()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -326,8 +328,9 @@ func heldCases() []undelivered {
 	}
 }
 
-// TestStartDropsTheGraceAnnotation: the held change was taken over or belongs to another revision, so no later call may
-// apply the change. A grace period of the new update holds everything back again.
+// TestStartDropsTheGraceAnnotation: Start takes over the changes in the grace annotation, or they belong to another
+// revision, so no later call may apply them. If the new update has a grace period, Start stores all changes in a new
+// grace annotation.
 func TestStartDropsTheGraceAnnotation(t *testing.T) {
 	held := &inplaceupdate.SavedGrace{Revision: "2", ContainerImages: containerImages{"log": "log:v2"}, GraceSeconds: 600}
 	plan := &inplaceupdate.Plan{Images: containerImages{"app": "app:v3"}}
@@ -364,8 +367,9 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 	}
 }
 
-// TestStartInheritsWhatIsUnfinished: in containers left alone by a new update, the new update is complete only with the
-// earlier update. In containers changed by the new update, an image of the earlier update proves nothing.
+// TestStartInheritsWhatIsUnfinished: for containers that the new update does not change, the new update is complete
+// only when the earlier update is. For containers that the new update changes, an image of the earlier update proves
+// nothing.
 func TestStartInheritsWhatIsUnfinished(t *testing.T) {
 	for _, tc := range slices.Concat(inheritedImages(), inheritedWaits(t), inheritedDoubts()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -379,8 +383,8 @@ func TestStartInheritsWhatIsUnfinished(t *testing.T) {
 	}
 }
 
-// inherited is a Pod due to run app:v2 in app, the state written by the earlier update, a plan, and the expected state
-// after a start.
+// inherited is a Pod whose spec has image app:v2 in container app, the state written by the earlier update, a plan,
+// and the expected state after a start.
 type inherited struct {
 	name     string
 	pod      func(*corev1.Pod)
@@ -422,9 +426,9 @@ func inheritedImages() []inherited {
 	images := func(id string, images superseded) inplaceupdate.Progress {
 		return *progress(containerRecords{"app": {ImageID: id}}, images)
 	}
-	done := images("sha256:2", nil) // and so app:v2 is known
+	done := images("sha256:2", nil) // so the digest of app:v2 is known
 	done.KnownImages = map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "sha256:2", ContainerID: "containerd://app/app:v2"}}}
-	perhaps := done // app:v0 may be another tag of app:v2, so the image of the instance's start is unknown
+	perhaps := done // app:v0 may be another tag of app:v2, so nobody knows from which image the instance was started
 	perhaps.KnownImages = map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "sha256:2"}}}
 	return []inherited{
 		{"U-24 no earlier update", first, nil, labelled, inplaceupdate.Progress{}},
@@ -447,7 +451,7 @@ func inheritedImages() []inherited {
 	}
 }
 
-// inheritedDoubts are Pods with present or past uncertainty about the image of app.
+// inheritedDoubts are Pods for which the image of container app is uncertain now, or was uncertain earlier.
 func inheritedDoubts() []inherited {
 	one := containerRecords{"app": {ImageID: "sha256:1"}}
 	behind := func(pod *corev1.Pod) {
@@ -496,8 +500,8 @@ func inheritedWaits(t *testing.T) []inherited {
 	}
 }
 
-// TestCompletionOfOvertakingUpdates plays consecutive updates before any action of the node. Completion is judged
-// against each container's image before the change of its own image.
+// TestCompletionOfOvertakingUpdates starts several updates in succession before the node acts. Next compares each
+// container with the image that the container had before the change of its own image.
 func TestCompletionOfOvertakingUpdates(t *testing.T) {
 	v1 := newTemplate()
 	app2 := newTemplate(image("app", "app:v2"))

@@ -262,7 +262,7 @@ func fieldRef(path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: path, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// literal gives a variable a value as well. The value then wins.
+// literal also gives a variable a literal value, which takes precedence over the reference.
 func literal(v corev1.EnvVar) corev1.EnvVar {
 	v.Value = "x"
 	return v
@@ -386,7 +386,7 @@ func codesAndPaths(list reason.List) []string {
 	return out
 }
 
-// TestReasonsAreBounded: a message has room for a few fields. The rest is counted.
+// TestReasonsAreBounded: the plan names a few blocking fields, and counts all others.
 func TestReasonsAreBounded(t *testing.T) {
 	volumes := func(n int) *template {
 		return newTemplate(func(t *template) {
@@ -408,7 +408,7 @@ func TestReasonsAreBounded(t *testing.T) {
 			t.Errorf("%d fields: %d reasons, the last is %q; want %d and %q", tc.fields, len(list), last, tc.reasons, tc.last)
 		}
 	}
-	// In a single long list and in the lists after the long list.
+	// The bound holds for all lists of the template together.
 	both := volumes(30)
 	both.Spec.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "b"}}
 	both.Spec.Containers[0].Env = nil
@@ -500,7 +500,8 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	}
 }
 
-// TestPlannerForgets: a planner lives as long as its process, while revisions come and go.
+// TestPlannerForgets: a Planner drops old plans, because a Planner lives as long as its process and revisions come
+// and go.
 func TestPlannerForgets(t *testing.T) {
 	asked := map[types.UID]int{}
 	count := func(from, _ *appsv1.ControllerRevision) reason.List { asked[from.UID]++; return nil }
@@ -512,7 +513,7 @@ func TestPlannerForgets(t *testing.T) {
 		old.UID = types.UID(strconv.Itoa(100 + i))
 		planner.Plan(old, v2)
 	}
-	for i := range 10_000 { // a single revision, written again and again
+	for i := range 10_000 { // a single revision, rewritten many times
 		old := v2.DeepCopy()
 		old.ResourceVersion = strconv.Itoa(i)
 		planner.Plan(old, v2)

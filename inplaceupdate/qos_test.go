@@ -28,8 +28,8 @@ func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	return out
 }
 
-// class restates ComputePodQOS of Kubernetes 1.36 for a stored Pod. class sums up over all containers, whereas the code
-// under test compares container by container.
+// class is a second implementation of ComputePodQOS of Kubernetes 1.36, for a stored Pod. class adds up the values of
+// all containers, whereas the code under test compares container by container.
 func class(spec *corev1.PodSpec) corev1.PodQOSClass {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	guaranteed := true
@@ -70,7 +70,8 @@ func class(spec *corev1.PodSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// someResources draws requests within limits; equal and missing ones and zeroes are frequent.
+// someResources returns random limits and requests within the limits; requests equal to limits, missing values and
+// zeroes are frequent.
 func someResources(r *rand.Rand) corev1.ResourceRequirements {
 	out := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -88,7 +89,8 @@ func someResources(r *rand.Rand) corev1.ResourceRequirements {
 	return out
 }
 
-// redrawn returns other values for the same requests and limits, as a resize may change values.
+// redrawn returns new random values for the same set of requests and limits, because a resize may change values but
+// not the set.
 func redrawn(r *rand.Rand, old corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *old.DeepCopy()
 	for {
@@ -113,15 +115,15 @@ func redrawn(r *rand.Rand, old corev1.ResourceRequirements) corev1.ResourceRequi
 	}
 }
 
-// TestQOSClassIsKubernetes draws pairs of templates. A resize may lead from the first to the second by values alone.
-// The class must be the only obstacle, exactly where Kubernetes computes another class.
+// TestQOSClassIsKubernetes compares random pairs of templates that differ only in the values of requests and limits.
+// A resize must be blocked exactly if Kubernetes computes different QoS classes, and for no other reason.
 func TestQOSClassIsKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	updater := mustNew(inplaceupdate.Config{AllowResize: true})
 	kept, changed := 0, 0
 	for range 1500 {
 		from := newTemplate()
-		from.Spec.InitContainers = from.Spec.InitContainers[1:] // the sidecar, which allows a resize
+		from.Spec.InitContainers = from.Spec.InitContainers[1:] // drop the plain init container
 		if r.IntN(4) == 0 {
 			pod := someResources(r)
 			from.Spec.Resources = &pod
@@ -153,7 +155,8 @@ func TestQOSClassIsKubernetes(t *testing.T) {
 	}
 }
 
-// checkResized compares a live Pod of the old template after its resize with a new Pod of the new template.
+// checkResized compares the requests and limits of a live Pod of the old template after its resize with a new Pod of
+// the new template.
 func checkResized(t *testing.T, plan *inplaceupdate.Plan, from, to *template) {
 	t.Helper()
 	for i := range to.Spec.Containers {
@@ -166,7 +169,8 @@ func checkResized(t *testing.T, plan *inplaceupdate.Plan, from, to *template) {
 	}
 }
 
-// TestRequestsFollowLimits: a live Pod has requests made by the API server from its limits, and keeps its class.
+// TestRequestsFollowLimits: the requests that the API server has set from the limits of a live Pod change together
+// with the limits, so the Pod keeps its QoS class.
 func TestRequestsFollowLimits(t *testing.T) {
 	only := func(pairs ...string) *template {
 		return newTemplate(func(t *template) { t.Spec.Containers[0].Resources = limited(pairs...) })

@@ -164,7 +164,7 @@ func blocked(pod *corev1.Pod, why reason.List) error {
 	}.With(why)
 }
 
-// endedIn names the containers that have ended and that the node never starts again, whatever the image
+// endedIn names the containers that have ended and that the kubelet never starts again, not even with a new image
 // (k8s.io/kubernetes, pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted).
 func (v *view) endedIn(images map[string]string) reason.List {
 	var list reason.List

@@ -19,7 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestStartWritesTheWireFormat compares with the annotations of OpenKruise 1.9, key by key and in the same order.
+// TestStartWritesTheWireFormat compares the written annotations with those of OpenKruise 1.9, which have the same
+// keys in the same order.
 func TestStartWritesTheWireFormat(t *testing.T) {
 	setup := []func(*template){
 		priority(0, 10), priority(1, 0), env(1, fromLabel("ZONE", "zone")), requests(1, "cpu", "100m"), limits(1, "cpu", "1"),
@@ -115,8 +116,8 @@ func TestStartClosesTheGate(t *testing.T) {
 	}
 }
 
-// slowState has a quantity that takes half a minute to read. Everybody with the right to annotate a Pod can write such
-// a state.
+// slowState has a quantity that takes half a minute to parse. Everybody with the right to annotate Pods can write
+// such a state annotation.
 const slowState = `{"revision":"2","nextContainerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`
 
 func TestStartRefuses(t *testing.T) {
@@ -149,7 +150,7 @@ func TestStartRefuses(t *testing.T) {
 	pod.Annotations[stateKey] = stateHead + "null}"
 	for _, text := range []string{
 		"{", `{"revision":"2","metaDataPatch":"!"}`, `{"revision":"2","metaDataPatch":"ew=="}`,
-		`{"revision":"2","containerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`, // reading the quantity would take half a minute
+		`{"revision":"2","containerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`, // slow to parse
 	} {
 		pod.Annotations[graceKey] = text
 		if _, err := updater.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
@@ -166,7 +167,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestReadsWhatOthersWrote takes over the JSON of OpenKruise 1.9 unchanged.
+// TestReadsWhatOthersWrote decodes annotations written by OpenKruise 1.9.
 func TestReadsWhatOthersWrote(t *testing.T) {
 	state := `{"revision":"web-7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z",` +
 		`"lastContainerStatuses":{"app":{"imageID":"docker.io/library/app@sha256:1111"}},"updateImages":true,` +
@@ -221,7 +222,8 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestStateIsWrittenAsItWasRead takes states left on Pods by OpenKruise 1.9, settled and midway.
+// TestStateIsWrittenAsItWasRead decodes and encodes states that OpenKruise 1.9 has left on Pods, after and during an
+// update.
 func TestStateIsWrittenAsItWasRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"1.2 one image": `{"revision":"db-74bc5d9d99","updateTimestamp":"2026-11-21T09:11:15Z",` +

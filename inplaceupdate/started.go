@@ -9,14 +9,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// probing is how long after a period of the startup probe the kubelet may report a wrong start: times have whole seconds,
-// and the report of the start, the probe and the next report follow each other.
+// probing is the time, after a period of the startup probe, for which the kubelet may still report the container as
+// started by mistake: times have whole seconds, and the kubelet needs time to run the probe and to report the result.
 const probing = 3 * time.Second
 
-// waitForStarts adds to w a reason for each container whose new instance may be reported as started although its startup
-// probe has not run yet. Kubelets take over from the old instance that a container has started, until the next tick of
-// the startup probe (pkg/kubelet/prober/worker.go, since Kubernetes 1.35). A container without a readiness probe would be
-// Ready meanwhile. After the gate is open, restarts of the container are no part of an update.
+// waitForStarts adds to w a reason for each container whose new instance may be reported as started although its
+// startup probe has not run yet. Until the next run of the startup probe, kubelets copy the field "started" from the
+// old instance to the new instance (pkg/kubelet/prober/worker.go, since Kubernetes 1.35). Without a readiness probe,
+// the container would be Ready during this time. Restarts after the opening of the gate do not belong to the update.
 func (v *view) waitForStarts(w *waiting) {
 	hasGate := podstate.HasGate(v.pod, v.config.Keys.Gate)
 	if hasGate && podstate.IsTrue(v.pod, v.config.Keys.Gate) {
@@ -47,7 +47,7 @@ func (c *container) untilProbed() time.Duration {
 	if running == nil || !ptr.Deref(c.status.Started, false) {
 		return 0
 	}
-	period := 10 * time.Second // of API defaults (pkg/apis/core/v1/defaults.go)
+	period := 10 * time.Second // the API server's default (pkg/apis/core/v1/defaults.go)
 	if seconds := c.spec.StartupProbe.PeriodSeconds; seconds > 0 {
 		period = time.Duration(seconds) * time.Second
 	}

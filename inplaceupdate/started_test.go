@@ -13,8 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// TestStartIsProbed: kubelets since Kubernetes 1.35 report a restarted container as started until the first tick of its
-// startup probe, because the old instance had started. Seen on a kubelet 1.36: the Pod was Ready 1 s after the restart.
+// TestStartIsProbed: kubelets since Kubernetes 1.35 report a restarted container as started until the first run of
+// its startup probe, because the old instance had started. A kubelet of Kubernetes 1.36 reported such a Pod as Ready
+// 1 s after the restart.
 func TestStartIsProbed(t *testing.T) {
 	startup := func(seconds int32) func(*template) {
 		return func(t *template) { t.Spec.Containers[0].StartupProbe = &corev1.Probe{PeriodSeconds: seconds} }
@@ -44,7 +45,7 @@ func TestStartIsProbed(t *testing.T) {
 		from  *template
 		edits []func(*corev1.Pod)
 		now   time.Duration
-		again time.Duration // 0: complete
+		again time.Duration // 0 if the update is complete
 	}{
 		{"no startup probe", newTemplate(), nil, 3 * time.Second, 0},
 		{"the kubelet may not have probed", newTemplate(startup(5)), nil, 3 * time.Second, 7 * time.Second},

@@ -34,7 +34,7 @@ var now = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
 
 func after(d time.Duration) time.Time { return now.Add(d) }
 
-// mustNew returns an Updater of a configuration. The configuration may lack its keys.
+// mustNew returns an Updater of a configuration, with default keys if the configuration has none.
 func mustNew(config inplaceupdate.Config) *inplaceupdate.Updater {
 	if config.Keys.StateAnnotation == "" {
 		config.Keys.StateAnnotation, config.Keys.GraceAnnotation = stateKey, graceKey
@@ -48,12 +48,13 @@ func mustNew(config inplaceupdate.Config) *inplaceupdate.Updater {
 
 func withoutPriority(c *inplaceupdate.Config) { c.Priority = nil }
 
-// toward is the target of an operator that keeps the revision outside of labels.
+// toward returns the target of an operator that does not keep the revision in a label.
 func toward(revision string, graceSeconds int32) inplaceupdate.Target {
 	return inplaceupdate.Target{Revision: revision, Labels: map[string]string{}, GracePeriod: time.Duration(graceSeconds) * time.Second}
 }
 
-// newUpdater delivers everything. A container's priority is its env PRIORITY.
+// newUpdater returns an Updater that delivers all supported changes. A container's launch priority is the value of
+// its env variable PRIORITY.
 func newUpdater(edits ...func(*inplaceupdate.Config)) *inplaceupdate.Updater {
 	config := inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
@@ -81,7 +82,7 @@ func priority(container, n int) func(*template) {
 	return env(container, corev1.EnvVar{Name: "PRIORITY", Value: strconv.Itoa(n)})
 }
 
-// newPod runs on a node and serves.
+// newPod returns a Pod of the template that runs on a node and is Ready.
 func newPod(t *template) *corev1.Pod {
 	t = t.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
@@ -96,7 +97,7 @@ func newPod(t *template) *corev1.Pod {
 	return pod
 }
 
-// defaultRequests gives requests to containers with limits alone, as the API server does when a Pod is created.
+// defaultRequests gives requests to containers that have only limits, as the API server does when a Pod is created.
 func defaultRequests(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -115,7 +116,7 @@ func status(c *corev1.Container) corev1.ContainerStatus {
 	}
 }
 
-// catchUp lets the node run the Pod's spec.
+// catchUp makes the node run and report the Pod's spec.
 func catchUp(pod *corev1.Pod) {
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
@@ -130,7 +131,7 @@ func catchUp(pod *corev1.Pod) {
 	}
 }
 
-// send carries a change out as an API server does.
+// send applies changes to a Pod as an API server does.
 func send(pod *corev1.Pod, changes ...podpatch.Change) (*corev1.Pod, error) {
 	patches, err := podpatch.Merge(pod, now, changes...)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestStartChecksItsArguments(t *testing.T) {
 	}
 }
 
-// TestGracePeriodIsRoundedUp: the wire format has whole seconds, of the period and of its start.
+// TestGracePeriodIsRoundedUp: the annotations store the period and its start in whole seconds.
 func TestGracePeriodIsRoundedUp(t *testing.T) {
 	updater := newUpdater()
 	from, to := newTemplate(), newTemplate(image("app", "app:v2"))
@@ -141,8 +141,8 @@ func TestGracePeriodIsRoundedUp(t *testing.T) {
 	}
 }
 
-// TestStartWritesTheLabels: the labels of the target go out with the first write, beside the plan's labels. The target
-// wins over a plan made elsewhere.
+// TestStartWritesTheLabels: the first write sets the labels of the target together with the plan's labels. If a plan
+// sets the same label, the target's value counts.
 func TestStartWritesTheLabels(t *testing.T) {
 	updater := newUpdater(func(c *inplaceupdate.Config) { c.Keys.Reserved = []string{"revision", "hash"} })
 	from, to := newTemplate(), newTemplate(image("app", "app:v2"), label("x", "1"))
@@ -260,7 +260,7 @@ func operatorKeys() *inplaceupdate.Updater {
 	return newUpdater(func(c *inplaceupdate.Config) { c.Keys.Reserved = []string{"revision", "since"} })
 }
 
-// TestReservedKeys: a template's values of the operator's own keys do not change a Pod.
+// TestReservedKeys: values of reserved keys in a template do not change a Pod.
 func TestReservedKeys(t *testing.T) {
 	reads := env(0, fromLabel("REVISION", "revision"), fromAnnotation("SINCE", "since"), fromAnnotation("STATE", stateKey))
 	for _, tc := range []struct {
@@ -289,7 +289,7 @@ func TestReservedKeys(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" || len(plan.RefMetadata) > 0 || !plan.Possible() {
 				t.Errorf("blocking %v, read by containers %v, delivered (-want +got):\n%s", plan.Blocking, plan.RefMetadata, diff)
 			}
-			// As sent by an operator, with the operator's own label.
+			// An operator sends the change together with its own label.
 			change := mustStart(t, updater, newPod(tc.from), tc.from, tc.to, toward("2", 0), now)
 			if _, err := podpatch.Merge(newPod(tc.from), now, change, podpatch.Change{Labels: keys("revision", "web-2")}); err != nil {
 				t.Error(err)
@@ -333,7 +333,8 @@ func TestValidateTemplate(t *testing.T) {
 	}
 }
 
-// TestAnnotationsThatCannotChange: annotations kept by ValidatePodSpecificAnnotationUpdates of Kubernetes 1.36.
+// TestAnnotationsThatCannotChange: each annotation is one that ValidatePodSpecificAnnotationUpdates of Kubernetes
+// 1.36 does not allow to change.
 func TestAnnotationsThatCannotChange(t *testing.T) {
 	const appArmor, mirror = "container.apparmor.security.beta.kubernetes.io/app", "kubernetes.io/config.mirror"
 	for _, tc := range []struct {

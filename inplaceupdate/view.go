@@ -97,14 +97,14 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	return v
 }
 
-// lookAhead replaces the statuses of instances that the node agent has seen followed by newer instances. Most reports
+// lookAhead replaces the statuses of instances for which the node agent has reported a newer instance. Most reports
 // are not decoded, because the agent reports early only during an update.
 //
 // An early report counts only if the Pod has the gate and is not Ready, and if the kubelet is known to have observed
 // the Pod's spec: otherwise the kubelet may be restarting containers for an earlier spec, or may have reported the
-// readiness of the old instance over the closed gate. Containers with a startup probe must be reported by the kubelet:
-// kubelets take over from the old instance that the new instance has started (prober/prober_manager.go), so for a
-// moment only the gate keeps the Pod out of service.
+// Pod as Ready from the old instance, before observing the closed gate. Containers with a startup probe must be
+// reported by the kubelet itself: kubelets copy the field "started" from the old instance to the new instance
+// (prober/prober_manager.go), so for a moment only the gate keeps the Pod out of service.
 func (v *view) lookAhead() {
 	if !strings.Contains(v.pod.Annotations[v.config.Keys.RuntimeMetaAnnotation], `"createdAt"`) || !v.nodeIsCurrent() ||
 		podstate.IsTrue(v.pod, corev1.PodReady) || !podstate.HasGate(v.pod, v.config.Keys.Gate) {

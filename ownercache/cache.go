@@ -50,20 +50,19 @@ type Options struct {
 	// be restricted, because Nodes have no namespace. Set ControllerOptions.Watch to a source that enqueues owners on
 	// changes of Nodes, such as WatchNodes.
 	Nodes bool
-	// Owned are caches of objects, such as ConfigMaps, that owners write and decide on in place of Pods and revisions.
-	// If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions, and only changes
-	// of the owner itself enqueue the owner: set ControllerOptions.Watch. Options and methods for Pods must then not be
-	// used: Claims, Nodes, Members, ObservePod, OwnerOf, IsNewest, AddPodController.
+	// Owned are caches of objects, such as ConfigMaps, for owners that write and use these objects instead of Pods and
+	// revisions. If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions, and
+	// only changes of the owner itself enqueue the owner: set ControllerOptions.Watch. Options and methods for Pods must
+	// then not be used: Claims, Nodes, Members, ObservePod, OwnerOf, IsNewest, AddPodController.
 	Owned []trackedclient.Source
-	// Beside are the caches of objects that owners write and decide on beside Pods and revisions, such as requests to a
-	// node agent. Only the owners' own changes and their Pods enqueue an owner: give ControllerOptions.Watch a source for
-	// such objects.
+	// Beside are caches of objects that owners write and use in addition to Pods and revisions, such as requests to a
+	// node agent. Changes of these objects do not enqueue an owner: set ControllerOptions.Watch to a source that does.
 	Beside []trackedclient.Source
-	// Members returns the names of the owners to which a Pod belongs. Members is for owners that look after Pods
-	// controlled by somebody else, for example because the owner has put something into the Pod. The result must depend
-	// on nothing but the Pod. If Members is set, a View has the Pods for which Members names the owner, whoever
-	// controls these Pods, and their events enqueue the owner. If owners have a namespace, a View has only Pods of the
-	// owner's namespace. If Members is nil, a Pod belongs to its controller.
+	// Members returns the names of the owners to which a Pod belongs. Members is for owners that manage Pods controlled
+	// by somebody else, for example Pods into which the owner has injected a container. The result must depend only on
+	// the Pod. If Members is set, a View has the Pods for which Members names the owner, whoever controls these Pods,
+	// and their events enqueue the owner. If owners have a namespace, a View has only Pods of the owner's namespace. If
+	// Members is nil, a Pod belongs to its controller.
 	Members func(*corev1.Pod) []string
 	// RevisionNamespace is the namespace in which revisions of cluster-scoped owners are stored. Objects of other
 	// namespaces with an owner reference to such an owner are ignored: anybody with write access to a namespace can
@@ -83,7 +82,7 @@ type Options struct {
 	NoBarrier bool
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Observer is notified of waits for the controller's own writes; nil for none.
+	// Observer is notified of waits for the controller's own writes; optional.
 	Observer expectations.Observer
 }
 
@@ -262,7 +261,7 @@ func (v *View[O]) Object() client.Object { return v.Owner }
 func (v *View[O]) Time() time.Time { return v.Now }
 
 // InDoubt reports whether a write of the pass got no response. Only the next Observe finds out whether the write
-// happened: finish the current kind of action on other objects, but begin no other kind of action.
+// happened. Until then, finish the current kind of action on other objects, but begin no other kind of action.
 func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
 // For returns a client for writes to a Pod of the owner: both the next Observe and the next ObservePod wait for these
@@ -367,7 +366,8 @@ func (c *Cache[O]) ObservePod(ctx context.Context, req ctrl.Request) (*PodView[O
 
 // OwnerOf returns the owner that controls a Pod, for callers that must not miss an owner, such as webhooks. If the
 // cache does not have the owner, OwnerOf asks the API server: the cache may not be synced yet, or may not show a new
-// owner yet. ok is false if the Pod has no owner of the kind. If err is not nil, the answer is unknown.
+// owner yet. ok is false if the Pod has no owner of the kind. If err is not nil, nobody knows whether the Pod has
+// such an owner.
 func (c *Cache[O]) OwnerOf(ctx context.Context, pod *corev1.Pod) (owner O, ok bool, err error) {
 	if owner, ok = c.cachedOwnerOf(pod); ok || !c.isOwned(pod) {
 		return owner, ok, nil

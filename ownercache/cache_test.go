@@ -30,7 +30,7 @@ import (
 
 var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a cluster, and a cache of ReplicaSets and their objects.
+// world has a cluster in memory, and a cache of ReplicaSets and their objects.
 type world struct {
 	*clustertest.Cluster
 	*ownercache.Cache[*appsv1.ReplicaSet]
@@ -57,7 +57,7 @@ func (w *world) deliver() {
 	}
 }
 
-// add stores objects like a foreign client, and shows them to the cache.
+// add creates objects as another client would, and delivers the events to the cache.
 func (w *world) add(objects ...client.Object) {
 	w.t.Helper()
 	for _, object := range objects {
@@ -98,7 +98,7 @@ func (w *world) observe(name string) *ownercache.View[*appsv1.ReplicaSet] {
 	return v
 }
 
-// TestOnePod: the reconciler of the Example creates one Pod, and waits until its cache shows the Pod.
+// TestOnePod: the reconciler of ExampleNew creates one Pod, and waits until the cache shows the Pod.
 func TestOnePod(t *testing.T) {
 	ctx, mgr := t.Context(), clustertest.New()
 	c, err := ownercache.New(ctx, mgr, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
@@ -115,7 +115,7 @@ func TestOnePod(t *testing.T) {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	}
-	pass("") // there is no such owner
+	pass("") // the owner does not exist
 	if err := errors.Join(mgr.Create(ctx, newOwner("web")), mgr.Deliver(ctx)); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestObserveWaits: no decision comes before the cache shows the write. The decision then uses the shown copy.
+// TestObserveWaits: Observe returns no view until the cache shows the owner's write. The next view then has the
+// cache's object.
 func TestObserveWaits(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -184,7 +185,8 @@ func TestObserveWaits(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a write without an answer may have been carried out. The owner is in doubt until somebody has looked.
+// TestUnanswered: a write without a response may have been carried out. InDoubt is true until Observe has read the
+// object from the API server.
 func TestUnanswered(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -242,7 +244,8 @@ func TestObservePod(t *testing.T) {
 	if v == nil || err != nil || v.Owner.Name != "web" || !v.Now.Equal(begin) || !w.IsNewest(t.Context(), v.Pod) {
 		t.Fatalf("ObservePod = %+v, %v", v, err)
 	}
-	// The owner does not wait for writes of the Pod's own loop. The Pod waits, and is no longer the Pod of the decision.
+	// Observe of the owner does not wait for writes through a PodView. ObservePod waits, and the Pod of the view is not
+	// the newest Pod any more.
 	observed := v.Pod
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 	if err := v.Client.Patch(t.Context(), v.Pod.DeepCopy(), label); err != nil {
@@ -261,7 +264,7 @@ func TestObservePod(t *testing.T) {
 	if v, _, err := w.ObservePod(t.Context(), request("web-0")); v == nil || err != nil || v.Pod.Labels["a"] != "b" {
 		t.Errorf("ObservePod = %+v, %v", v, err)
 	}
-	// Both wait for the owner's write made visible to the Pod's own loop.
+	// Both Observe and ObservePod wait for a write through View.For.
 	view := w.observe("web")
 	observed, _ = w.Pods.Get("default", "web-0")
 	if err := view.For(observed).Patch(t.Context(), observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"c"}}}`))); err != nil {
@@ -273,8 +276,8 @@ func TestObservePod(t *testing.T) {
 	}
 }
 
-// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone, and no longer
-// waits for its own writes to the object.
+// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone, and does
+// not wait any more for its own writes to the object.
 func TestGone(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	var gone []types.UID
@@ -309,7 +312,7 @@ func TestGone(t *testing.T) {
 	if err := w.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	w.add(podOf(web, "web-0")) // all at once: the cache sees the objects in sequence
+	w.add(podOf(web, "web-0")) // delivered in one call; the cache sees one event after the other
 	check("a successor of its name", []types.UID{uid}, "uid-web web-0 "+was)
 
 	v := w.observe("web")
@@ -329,7 +332,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestPassOutlastsItsOwner: the records of a pass are dropped too if its owner was deleted meanwhile.
+// TestPassOutlastsItsOwner: records made by a pass are also dropped if the owner is deleted during the pass.
 func TestPassOutlastsItsOwner(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -346,7 +349,7 @@ func TestPassOutlastsItsOwner(t *testing.T) {
 			}
 			w.deliver()
 		}
-		remembered[types.UID("uid-"+req.Name)] = true // too late for the event
+		remembered[types.UID("uid-"+req.Name)] = true // after the deletion's event
 		return ctrl.Result{RequeueAfter: time.Second}, oops
 	}))
 	for _, name := range []string{"web", "stays"} {
@@ -380,7 +383,7 @@ func TestUsersOf(t *testing.T) {
 	}
 }
 
-// invalid is how an API server answers where a value is wrong, or the test of a JSON patch has failed.
+// invalid returns the API server's error for an invalid value, or for a failed test of a JSON patch.
 func invalid(causes ...metav1.StatusCause) error {
 	err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid}}
 	if err.ErrStatus.Details = (&metav1.StatusDetails{Causes: causes}); causes == nil {
@@ -389,7 +392,7 @@ func invalid(causes ...metav1.StatusCause) error {
 	return err
 }
 
-// denied is the answer where a webhook has chosen the code 422 (k8s.io/apiserver,
+// denied returns the API server's error if a webhook denies a request with status 422 (k8s.io/apiserver,
 // pkg/admission/plugin/webhook/errors/statuserror.go).
 func denied() error {
 	err := apierrors.NewInvalid(schema.GroupKind{}, "", nil)
@@ -405,7 +408,7 @@ func TestWriteStatus(t *testing.T) {
 		status appsv1.ReplicaSetStatus
 		before func(w *world, owner *appsv1.ReplicaSet)
 		wrote  int
-		newer  bool // whether the version is the write's version
+		newer  bool // whether the returned version comes from the write
 		err    error
 	}{
 		{"equal", appsv1.ReplicaSetStatus{}, nil, 0, false, nil},
@@ -438,7 +441,7 @@ func TestWriteStatus(t *testing.T) {
 				tc.before(w, web)
 			}
 			w.Requests()
-			v.Owner.Status = tc.status // the status is the caller's and says nothing about the shown status
+			v.Owner.Status = tc.status // the caller's changes to View.Owner are ignored
 			version, err := v.WriteStatus(t.Context(), tc.status)
 			if (err == nil) != (tc.err == nil) || tc.err != nil && (!strings.Contains(err.Error(), tc.err.Error()) || !strings.Contains(err.Error(), "ReplicaSet default/web")) {
 				t.Errorf("WriteStatus = %v, want %v", err, tc.err)
@@ -453,8 +456,8 @@ func TestWriteStatus(t *testing.T) {
 	}
 }
 
-// TestMemo: a value is made once for each generation of an owner, an older value is not kept, and nothing is left of a
-// gone owner.
+// TestMemo: a value is computed once for each generation of an owner, a value for an older generation is not cached,
+// and the values of a deleted owner are dropped.
 func TestMemo(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	made := 0
@@ -480,7 +483,8 @@ func TestMemo(t *testing.T) {
 	}
 }
 
-// TestNodesNeedAWatch: only a Watch wakes owners for a Node, so an owner without a Watch would wait for ever.
+// TestNodesNeedAWatch: only ControllerOptions.Watch enqueues owners on changes of Nodes, so without Watch,
+// AddController returns an error.
 func TestNodesNeedAWatch(t *testing.T) {
 	w := newWorld(t, ownercache.Options{Nodes: true})
 	err := w.Cache.AddController(nil, "agent", nil, ownercache.ControllerOptions{})
@@ -489,7 +493,8 @@ func TestNodesNeedAWatch(t *testing.T) {
 	}
 }
 
-// TestMissingReconciler: a loop without a reconciler, or without its question, would panic with its first object.
+// TestMissingReconciler: adding a controller without a reconciler, or without the function that selects Pods, returns
+// an error.
 func TestMissingReconciler(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	none := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
@@ -507,7 +512,8 @@ func TestMissingReconciler(t *testing.T) {
 	}
 }
 
-// TestWriteSharedStatus: a status that somebody else has written since is left alone.
+// TestWriteSharedStatus: WriteSharedStatus does not overwrite a status that somebody else has written since the view
+// was made.
 func TestWriteSharedStatus(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	w.add(newOwner("web"))
@@ -531,7 +537,7 @@ func TestWriteSharedStatus(t *testing.T) {
 	}
 }
 
-// TestWriteStatusTwice: a status is sent once, and sent again if another one was sent in between.
+// TestWriteStatusTwice: an unchanged status is sent only once, but is sent again after a different status was sent.
 func TestWriteStatusTwice(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	w.add(newOwner("web"))
@@ -547,7 +553,7 @@ func TestWriteStatusTwice(t *testing.T) {
 	}
 }
 
-// TestWriteStatusOfAnother: a value of another type than the owner's status is not sent.
+// TestWriteStatusOfAnother: WriteStatus refuses a value whose type is not the type of the owner's status.
 func TestWriteStatusOfAnother(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	w.add(newOwner("web"))
@@ -644,8 +650,8 @@ func TestSetFinalizer(t *testing.T) {
 	}
 }
 
-// TestOwnedInsteadOfPods: owners without Pods have a view without any. Options about Pods are refused, and so are
-// missing sources of wakes.
+// TestOwnedInsteadOfPods: if Options.Owned is set, a view has no Pods. Options about Pods are refused, and so is a
+// controller without Watch.
 func TestOwnedInsteadOfPods(t *testing.T) {
 	cluster := clustertest.New()
 	index, err := ownercache.NewIndex(t.Context(), cluster.GetCache(), &corev1.Pod{})
@@ -668,7 +674,7 @@ func TestOwnedInsteadOfPods(t *testing.T) {
 	}
 }
 
-// TestBeside: no decision comes before the cache shows the owner's writes to objects beside Pods.
+// TestBeside: Observe returns no view until the caches in Options.Beside show the owner's writes.
 func TestBeside(t *testing.T) {
 	cluster := clustertest.New()
 	index, err := ownercache.NewIndex(t.Context(), cluster.GetCache(), &corev1.PersistentVolumeClaim{})
@@ -698,7 +704,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// deaf is a manager whose API server does not answer.
+// deaf is a manager whose reader of the API server returns an error for every request.
 type deaf struct{ *clustertest.Cluster }
 
 func (deaf) GetAPIReader() client.Reader {
@@ -707,7 +713,8 @@ func (deaf) GetAPIReader() client.Reader {
 	}}).Build()
 }
 
-// TestOwnerOfIsUnknown: without an answer of the API server nobody knows whether a Pod has an owner.
+// TestOwnerOfIsUnknown: if the API server does not respond, OwnerOf returns an error, because nobody knows whether
+// the Pod has an owner.
 func TestOwnerOfIsUnknown(t *testing.T) {
 	c, err := ownercache.New(t.Context(), deaf{clustertest.New()}, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
 	if err != nil {
@@ -718,7 +725,7 @@ func TestOwnerOfIsUnknown(t *testing.T) {
 	}
 }
 
-// TestOwnerOf: a cache that is not filled, or late, hides no owner.
+// TestOwnerOf: OwnerOf finds the owner even if the cache is empty or does not show the owner yet.
 func TestOwnerOf(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	if err := w.Create(t.Context(), newOwner("web")); err != nil {

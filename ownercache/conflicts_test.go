@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestRetryConflicts: a conflict is tried again without an error, however wrapped, and hides no other error.
+// TestRetryConflicts: a conflict, wrapped or not, leads to a retry without an error. If a conflict is joined with
+// other errors, the errors are returned.
 func TestRetryConflicts(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("the object has been modified"))
 	other := errors.New("no answer")

@@ -101,9 +101,9 @@ func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
 	return &forgetful[O]{cache: c, inner: &paced[O]{c, r}, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
 }
 
-// AddPodController adds a second controller, for the owners' Pods. A Pod's own events enqueue the Pod. If after returns
-// true for the Pod, a change of the owner's spec also enqueues the Pod: a different hook may hold the Pod, and a
-// refused write may be accepted now.
+// AddPodController adds a second controller, for the owners' Pods. A Pod's own events enqueue the Pod. If after
+// returns true for the Pod, a change of the owner's spec also enqueues the Pod: with the new spec, a different hook
+// may hold the Pod, or a refused write may be accepted.
 func (c *Cache[O]) AddPodController(
 	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
 ) error {
@@ -140,7 +140,7 @@ func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	return result, err
 }
 
-// Wake requeues an owner soon, after the loop of its Pods has found something that no event reports.
+// Wake requeues an owner soon. Call Wake after the loop of its Pods has found a change that no event reports.
 func (c *Cache[O]) Wake(owner client.Object) {
 	// If the queue is nil, the controller has not started yet, and will begin with all owners.
 	if q := c.queue.Load(); q != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestWake: an owner is reconciled again, soon or after a while. A wake before the start of the controller is no error.
+// TestWake: Wake requeues an owner soon, and WakeAfter after a duration. Both do nothing before the controller
+// starts.
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, ownercache.Options{})

@@ -1,11 +1,12 @@
 // Package ownercache answers "what does an owner have, and may I decide now?".
 //
-// Package ownercache is the kit's only adapter to informers. A [Cache] is made once for each kind of owner.
-// [Cache.Observe] begins a reconcile: Observe returns a [View] with the owner and the objects that the owner controls,
-// or, while the cache does not show all of the owner's own writes, the result to return from the reconciler. The next
-// Observe waits for every write through View.Client. [Cache.ObservePod] is the same for a single Pod, for the second
-// loop of a controller of Pods: the loop that finishes updates that have begun, without waiting for the owner.
-// [Cache.AddController] and [Cache.AddPodController] add both loops to the manager, with the event sources they need.
+// Package ownercache connects the kit to informers, and is the only package that does. A [Cache] is made once for
+// each kind of owner. [Cache.Observe] begins a reconcile: Observe returns a [View] with the owner and the objects
+// that the owner controls, or, while the cache does not show all of the owner's own writes, the result to return from
+// the reconciler. The next Observe waits for every write through View.Client. [Cache.ObservePod] is the same for a
+// single Pod, for the second loop of a controller of Pods: the loop that finishes updates that have begun, without
+// waiting for the owner. [Cache.AddController] and [Cache.AddPodController] add both loops to the manager, with the
+// event sources they need.
 //
 //	v, result, err := r.cache.Observe(ctx, req)
 //	if v == nil || v.Owner.DeletionTimestamp != nil { // what an owner leaves behind is collected as garbage
@@ -14,9 +15,9 @@
 //	// decide on v.Owner, v.Pods, v.Revisions; write through v.Client
 //
 // The owner in a View is a copy made after the check, because only then is the cache sure to hold the last written
-// status. Its Pods, revisions and claims are the cache's own objects, found by an index on the UID of their controller:
-// no namespace is scanned, no selector matched, nothing copied. All readers of the cache share these objects, so do not
-// modify them.
+// status. Its Pods, revisions and claims are the cache's own objects, found by an index on the UID of their
+// controller, so an Observe scans no namespace, matches no selector and copies no object. All readers of the cache
+// share these objects, so do not modify them.
 //
 // The Cache drops its records of an owner or a Pod after the object's deletion. [Cache.OnGone] notifies other packages
 // that keep records about objects.

@@ -82,7 +82,8 @@ func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	return err == nil && gv.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// userGone enqueues the owners of the claims used by a deleted Pod: an owner may have kept a claim because of the Pod.
+// userGone enqueues the owners of the claims used by a deleted Pod: an owner may have kept a claim only because the
+// Pod used the claim.
 func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
@@ -126,15 +127,16 @@ func (c *Cache[O]) namesakeUpdated(_ context.Context, e event.UpdateEvent, q que
 func (c *Cache[O]) wakeNamesake(obj client.Object, q queue) {
 	name, _, ok := ordinals.ParseName(obj.GetName())
 	if ref := metav1.GetControllerOfNoCopy(obj); !ok || ref != nil && ref.Name == name && isKind(ref, c.kind.GroupKind()) {
-		return // the event wakes the Pod's controller anyway
+		return // the event enqueues the Pod's controller anyway
 	}
 	if owner, ok := c.Owners.Get(obj.GetNamespace(), name); ok {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 	}
 }
 
-// specChanged enqueues those Pods for which look returns true after a change of their owner's spec: a different hook
-// may hold a Pod, and a refused write may be accepted now. No event of the Pods themselves will enqueue the Pods.
+// specChanged enqueues those Pods for which look returns true after a change of their owner's spec: with the new
+// spec, a different hook may hold a Pod, or a refused write may be accepted. No event of the Pods themselves will
+// enqueue the Pods.
 func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 		if !isNewSpec(e.ObjectOld, e.ObjectNew) {

@@ -11,12 +11,12 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// onePod keeps one Pod. Its owners are ReplicaSets only because every program knows the type.
+// onePod keeps one Pod for each owner. The owners are ReplicaSets, because every program knows this type.
 type onePod struct {
 	cache *ownercache.Cache[*appsv1.ReplicaSet]
 }
 
-// Reconcile creates a missing Pod once, although caches show the Pod late.
+// Reconcile creates a missing Pod only once, although the cache shows the new Pod late.
 func (r *onePod) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil || len(v.Pods) > 0 {

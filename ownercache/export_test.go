@@ -7,26 +7,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// EnqueueController is for tests of an owner's wakes.
+// EnqueueController exports enqueueController for tests.
 var EnqueueController = enqueueController
 
-// Namesake is for tests of the wakes of an owner whose Pods have ordinals.
+// Namesake exports namesake for tests of owners whose Pods have ordinals.
 func Namesake[O client.Object](c *Cache[O]) handler.EventHandler { return c.namesake() }
 
-// Forgetful is for tests of passes that outlast their owner: AddController gives the manager the same wrapper.
+// Forgetful exports the wrapper that AddController puts around a reconciler, for tests of passes that end after the
+// deletion of their owner.
 func Forgetful[O client.Object](c *Cache[O], r reconcile.Reconciler) reconcile.Reconciler {
 	return c.forgetful(r)
 }
 
-// SetQueue is for tests of wakes: the queue of a started controller.
+// SetQueue sets the queue of a started controller, for tests of Wake.
 func SetQueue[O client.Object](c *Cache[O], q queue) { c.queue.Store(&q) }
 
-// StatusEvents is for tests of WatchStatus.
+// StatusEvents exports the event handler of WatchStatus for tests.
 func StatusEvents[O client.Object](changed func(before, after O) bool) handler.EventHandler {
 	return statusEvents(changed)
 }
 
-// OrphanEvents is for tests of WatchOrphans.
+// OrphanEvents exports the event handler of WatchOrphans for tests.
 func OrphanEvents[O client.Object](c *Cache[O], selects func(owner O, pod *corev1.Pod) bool) handler.EventHandler {
 	return orphanEvents(c, selects)
 }

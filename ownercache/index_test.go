@@ -77,7 +77,8 @@ func Example() {
 	// Output: web-0
 }
 
-// run gives a test an index whose informer follows the source, inside a bubble. settle waits for the informer.
+// run calls a test, in a synctest bubble, with an index whose informer watches the source. settle waits until the
+// informer has processed all events.
 func run(t *testing.T, test func(t *testing.T, source *fcache.FakeControllerSource, informer toolscache.SharedIndexInformer, pods *ownercache.Index[*corev1.Pod], settle func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestLookups(t *testing.T) {
 		if _, ok := pods.ByUID("uid-a"); !ok || pods.IsPresent("uid-a") {
 			t.Error("a terminating Pod is live, or not found")
 		}
-		// A successor of the same name answers no question about the first Pod.
+		// After another Pod has taken the name, ByUID does not find the first Pod.
 		successor := newPod("ns", "a", "u1")
 		successor.UID = "uid-a2"
 		source.Delete(pod)
@@ -192,7 +193,7 @@ func TestLookups(t *testing.T) {
 	})
 }
 
-// TestAll: All returns the whole store, of every namespace and owner, unchanged.
+// TestAll: All returns all objects of the store, of every namespace and owner.
 func TestAll(t *testing.T) {
 	run(t, func(t *testing.T, source *fcache.FakeControllerSource, informer toolscache.SharedIndexInformer, pods *ownercache.Index[*corev1.Pod], settle func()) {
 		if all := pods.All(); len(all) > 0 {
@@ -251,7 +252,8 @@ func TestForSharesTheIndex(t *testing.T) {
 	}
 }
 
-// TestAddRefusesTakenNames: By would look into somebody else's index.
+// TestAddRefusesTakenNames: Add refuses a name that is used already, because By would use the index of another
+// package.
 func TestAddRefusesTakenNames(t *testing.T) {
 	informer := toolscache.NewSharedIndexInformer(fcache.NewFakeControllerSource(), &corev1.Pod{}, 0, toolscache.Indexers{})
 	x, err := ownercache.IndexOf[*corev1.Pod](informer)
@@ -269,7 +271,7 @@ func TestAddRefusesTakenNames(t *testing.T) {
 	}
 }
 
-// newCache is a cache that never talks to a server, because nothing starts the cache.
+// newCache returns a cache that is never started, and so sends no requests.
 func newCache(t *testing.T, options cache.Options) cache.Cache {
 	t.Helper()
 	options.Scheme = runtime.NewScheme()
@@ -311,7 +313,7 @@ func TestNewNeedsOneStore(t *testing.T) {
 	}
 }
 
-// woken returns the names of the owners woken by an event.
+// woken returns the names of the owners that an event enqueues.
 func woken(send func(handler.EventHandler, workqueue.TypedRateLimitingInterface[reconcile.Request])) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()

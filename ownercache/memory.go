@@ -38,8 +38,9 @@ func (m *Memory[T]) Of(object types.UID) T {
 }
 
 // Change calls change to modify what is stored about an object. If the object was deleted already, the result is
-// dropped: nobody would ever remove the entry. Change calls change with the Memory locked: change must not call Of or
-// Change of the same Memory, which would block for ever. The argument of change points to the stored value.
+// dropped, because no later event would remove the entry. Change calls change with the Memory locked: change must not
+// call Of or Change of the same Memory, which would block for ever. The argument of change points to the stored
+// value.
 func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

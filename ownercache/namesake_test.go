@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestNamesake: a Pod with a name for an ordinal wakes the owner of the name.
+// TestNamesake: a Pod whose name has the form of an owner's name with an ordinal enqueues this owner.
 func TestNamesake(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	w.add(newOwner("web"))

@@ -44,7 +44,7 @@ func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.at[owner] = pace{now, pods}
 }
 
-// rest is how long the next pass of an owner must wait; 0 if not at all.
+// rest returns how long the next pass of an owner must wait, or 0.
 func (p *paces) rest(owner types.UID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestPassesAreHeldApart: passes of owners with many Pods are held apart, but failed passes and passes of small owners
-// are not.
+// TestPassesAreHeldApart: the passes of an owner with many Pods begin some time apart. Failed passes and passes of
+// owners with few Pods are not delayed.
 func TestPassesAreHeldApart(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	many, few := newOwner("many"), newOwner("few")

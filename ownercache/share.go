@@ -127,8 +127,8 @@ type Sharer struct {
 	models map[types.UID]models
 }
 
-// models are earlier Pods of a controller. Status reports of nodes arrive between creations, and the previous Pod may
-// be a new Pod without container statuses to share.
+// models are earlier Pods of a controller. The previous Pod may be a new Pod without container statuses, and then an
+// earlier Pod is needed to share container statuses.
 type models struct{ last, reported weak.Pointer[corev1.Pod] }
 
 // Transform is a transform function for a cache of Pods (client-go's TransformFunc). Transform also drops managed

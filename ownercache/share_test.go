@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// decoded returns a Pod with strings and maps of its own, like a Pod from the wire.
+// decoded returns a Pod that shares no strings and maps, like a Pod decoded from JSON.
 func decoded(t testing.TB, edits ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
@@ -58,7 +58,7 @@ func decoded(t testing.TB, edits ...func(*corev1.Pod)) *corev1.Pod {
 	return out
 }
 
-// keyOf returns where the bytes of a map's key are.
+// keyOf returns the address of the bytes of a map's key.
 func keyOf(m map[string]string, name string) *byte {
 	for key := range m {
 		if key == name {
@@ -68,7 +68,7 @@ func keyOf(m map[string]string, name string) *byte {
 	return nil
 }
 
-// TestShare: for any common parts of two Pods, sharing changes nothing readable.
+// TestShare: Share does not change the content of the Pods, whatever parts are equal.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Pod){
@@ -139,7 +139,8 @@ func TestSharer(t *testing.T) {
 	}
 }
 
-// TestSharerLeavesOthersAlone: a Pod that shares with two earlier Pods writes to neither.
+// TestSharerLeavesOthersAlone: while a Pod is made to share memory with two earlier Pods, neither earlier Pod is
+// modified.
 func TestSharerLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	var sharer ownercache.Sharer
@@ -152,9 +153,9 @@ func TestSharerLeavesOthersAlone(t *testing.T) {
 		}
 	}
 	stop, done := make(chan struct{}), make(chan int)
-	go func() { // another user of the cache, for the race detector
+	go func() { // another reader of the cache, for the race detector
 		n := 0
-		for { // the first read is not ordered after any write, even if all writes have ended
+		for { // no synchronisation orders the first read after the writes
 			n += len(last.Spec.Containers[0].Env[0].Name) + len(reported.Spec.Containers[0].Env[0].Name)
 			select {
 			case <-stop:
@@ -175,7 +176,7 @@ func TestSharerLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// BenchmarkSharer prints the memory of a Pod and the time of sharing.
+// BenchmarkSharer measures the memory of a Pod and the time that sharing takes.
 func BenchmarkSharer(b *testing.B) {
 	for name, share := range map[string]bool{"own": false, "shared": true} {
 		b.Run(name, func(b *testing.B) {
@@ -198,8 +199,8 @@ func BenchmarkSharer(b *testing.B) {
 	}
 }
 
-// TestSharerHoldsNoPods: a Pod held by nobody else is not kept, whatever owner the Pod names. Everybody can write owner
-// references.
+// TestSharerHoldsNoPods: a Sharer keeps no Pod in memory that is otherwise unused, whatever owner the Pod names,
+// because everybody can write owner references.
 func TestSharerHoldsNoPods(t *testing.T) {
 	var sharer ownercache.Sharer
 	var pods []weak.Pointer[corev1.Pod]
@@ -219,7 +220,7 @@ func TestSharerHoldsNoPods(t *testing.T) {
 			kept++
 		}
 	}
-	if kept > 1 { // the last Pod may be in a register
+	if kept > 1 { // a register may still refer to the last Pod
 		t.Errorf("%d of %d Pods are kept", kept, len(pods))
 	}
 	runtime.KeepAlive(&sharer)

@@ -20,16 +20,16 @@ import (
 )
 
 // WriteStatus replaces the owner's status if status differs from the last known status: the status that the view has
-// written before or, if there is none, the status in the cache. Later changes to View.Owner do not matter. Calls must
-// not overlap. status is a value of the type of the owner's field Status. If the owner was deleted or replaced,
-// WriteStatus writes nothing and returns no error. WriteStatus returns the newest known resourceVersion of the owner
-// that still has the observed spec. The version of a newer spec must not become a precondition, because a write decided
-// on the observed spec would then undo the newer spec.
+// written before or, if there is none, the status in the cache. Changes that the caller makes to View.Owner are
+// ignored. Calls must not overlap. status is a value of the type of the owner's field Status. If the owner was
+// deleted or replaced, WriteStatus writes nothing and returns no error. WriteStatus returns the newest known
+// resourceVersion of the owner that still has the observed spec. The version of a newer spec must not become a
+// precondition, because a write decided on the observed spec would then undo the newer spec.
 //
 // Use WriteStatus only for a status that nobody else writes. It would overwrite what other writers, such as webhooks
 // that spend from a budget, have written: see WriteSharedStatus.
 //
-// The write is a JSON patch with a test of the UID. A merge patch would not do: the API server ignores the UID in a
+// The write is a JSON patch with a test of the UID. A merge patch is not enough: the API server ignores the UID in a
 // patch of a custom resource's status, so another object of the same name would get the status.
 func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, err error) {
 	changed, err := v.patchStatus(ctx, status)
@@ -42,8 +42,8 @@ func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, 
 	return cmp.Or(v.version, v.Owner.GetResourceVersion()), nil
 }
 
-// sharedRetry is the time until the next reconcile of an owner whose status somebody else has written: an event about a
-// status enqueues no owner.
+// sharedRetry is the time until the next reconcile of an owner whose status somebody else has written: a change of
+// the status alone does not enqueue the owner.
 const sharedRetry = 100 * time.Millisecond
 
 // WriteSharedStatus is like WriteStatus, for a status with several writers, such as a status with a disruption.Ledger:
@@ -124,11 +124,11 @@ func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[stri
 	return nil
 }
 
-// SetFinalizer adds a finalizer to the owner, or removes the finalizer; it writes nothing if the owner is as wanted
-// already. If the owner has changed since the view was made, or since the view's last write, the error is a conflict.
-// If a finalizer is added to an owner that is gone, the error is a conflict as well: nothing that needs the finalizer may
-// be created. The removal of a finalizer from an owner that is gone is no error. Afterwards View.Owner has the new
-// finalizers and resourceVersion.
+// SetFinalizer adds a finalizer to the owner, or removes the finalizer. SetFinalizer writes nothing if the owner
+// already has, or already lacks, the finalizer as wanted. If the owner has changed since the view was made, or since
+// the view's last write, the error is a conflict. Adding a finalizer to a deleted owner is also a conflict, because
+// no object that needs the finalizer may be created. Removing a finalizer from a deleted owner is no error.
+// Afterwards View.Owner has the new finalizers and resourceVersion.
 func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted bool) (changed bool, err error) {
 	finalizers := v.Owner.GetFinalizers()
 	if slices.Contains(finalizers, finalizer) == wanted {
@@ -166,8 +166,8 @@ func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted boo
 	return true, nil
 }
 
-// isReplaced recognises the API server's error if the test of the UID in a JSON patch fails. This error names no field,
-// whereas an error about an invalid value names the field. The error of a webhook may name no field either.
+// isReplaced recognises the API server's error after a failed test of the UID in a JSON patch. This error names no
+// field, whereas an error about an invalid value names the field. The error of a webhook may name no field either.
 func isReplaced(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0) &&

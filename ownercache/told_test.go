@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// followed are objects that a test lets go.
+// followed are objects that a test can delete.
 type followed struct {
 	gone   map[types.UID]bool
 	forget []func(types.UID)
@@ -57,7 +57,7 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheGone: knowledge of a gone object is dropped, because nobody would forget the object again.
+// TestMemoryOfTheGone: a change about a deleted object is dropped, because no later event would remove the record.
 func TestMemoryOfTheGone(t *testing.T) {
 	objects := &followed{gone: map[types.UID]bool{"b": true}}
 	memory := ownercache.NewMemory[int](objects)

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestNumberedOwners: S-3 the name of a claim gives the names of its Pod's owner, with every hyphen tried.
+// TestNumberedOwners: numberedOwners returns a possible name of the owner for each hyphen in the name of the claim.
 func TestNumberedOwners(t *testing.T) {
 	for _, tc := range []struct {
 		claim string
@@ -29,7 +29,7 @@ func TestNumberedOwners(t *testing.T) {
 	}
 }
 
-// TestNilIndex: the missing option is named.
+// TestNilIndex: the panic of a nil Index names the missing option.
 func TestNilIndex(t *testing.T) {
 	defer func() {
 		if text := fmt.Sprint(recover()); !strings.Contains(text, "PersistentVolumeClaim") || !strings.Contains(text, "Claims") {

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// wokenBy returns the names of owners that an update wakes.
+// wokenBy returns the names of the owners that an update event enqueues.
 func wokenBy(t *testing.T, h handler.EventHandler, e event.UpdateEvent) (names []string) {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -70,7 +70,7 @@ func TestOrphanEvents(t *testing.T) {
 	}
 }
 
-// TestWatchesNil: an event source that a caller lacks is none.
+// TestWatchesNil: nil event sources are ignored.
 func TestWatchesNil(t *testing.T) {
 	called := 0
 	ownercache.Watches(nil, func(b *builder.Builder) *builder.Builder { called++; return b })(nil)
@@ -79,7 +79,7 @@ func TestWatchesNil(t *testing.T) {
 	}
 }
 
-// TestZeroMemory: what was not made with a constructor remembers nothing.
+// TestZeroMemory: the zero values of Memory and Told remember nothing.
 func TestZeroMemory(t *testing.T) {
 	var memory ownercache.Memory[int]
 	memory.Change("a", func(n *int) { *n++ })

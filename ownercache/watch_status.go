@@ -8,9 +8,10 @@ import (
 )
 
 // WatchStatus returns a ControllerOptions.Watch that enqueues an owner when its status changes, for a status with
-// further writers, such as webhooks that spend from a budget. Otherwise a change of the status alone enqueues no owner.
-// changed reports whether the relevant part of the status differs; nil means that any change of the owner counts. The
-// controller's own writes of this part also enqueue the owner. changed must be safe for concurrent use.
+// further writers, such as webhooks that spend from a budget. Without WatchStatus, a change of the status alone
+// enqueues no owner. changed reports whether the relevant part of the status differs; nil means that any change of
+// the owner counts. The controller's own writes of this part also enqueue the owner. changed must be safe for
+// concurrent use.
 func WatchStatus[O client.Object](changed func(before, after O) bool) func(*builder.Builder) *builder.Builder {
 	return func(b *builder.Builder) *builder.Builder { return b.Watches(newOwner[O](), statusEvents(changed)) }
 }

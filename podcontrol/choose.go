@@ -110,7 +110,7 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	return waiting
 }
 
-// Order returns the active Pods in the order of updates, for an action on Pods besides an update.
+// Order returns the active Pods in the order of updates, for an action on Pods other than an update.
 func (s *Set) Order(priority podorder.Priority, scatter podorder.Scatter) []*corev1.Pod {
 	pods := s.Select(func(*Pod) bool { return true })
 	podorder.Update{Priority: priority, Scatter: scatter}.Sort(pods, slices.Clone(pods))
@@ -119,7 +119,7 @@ func (s *Set) Order(priority podorder.Priority, scatter podorder.Scatter) []*cor
 
 // ChooseCancellations returns the Pods that wait for their hook before a deletion, but are wanted again: the workload
 // was scaled up, or their revision has too few Pods. Pods with a deletion requested by users, by label or in
-// Want.Delete, are excluded, and so are Unreadable Pods: nobody would bring such a Pod back into service.
+// Want.Delete, are excluded, and so are Unreadable Pods: no loop can bring such a Pod back into service.
 func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*corev1.Pod {
 	staying, leaving := 0, false
 	for i := range s.Active {
@@ -139,7 +139,7 @@ func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*c
 		if spec.OneRevision {
 			return p.Updated // a Pod of any other revision still has to be recreated
 		}
-		// A Pod that was to be deleted for an update returns only if more Pods of its revision are wanted.
+		// A Pod that waits for its recreation by an update is kept only if more Pods of its revision are wanted.
 		missing := &old
 		if p.Updated {
 			missing = &updated

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// chosen is a Choice by name.
+// chosen is a Choice with Pods given by name.
 type chosen struct {
 	Leaving, Delete, Settle, Update []string
 	Back                            bool
@@ -258,7 +258,7 @@ func TestChooseCancellations(t *testing.T) {
 	}
 }
 
-// draw makes a set of Pods and their wanted state from bytes. Every byte string is a set.
+// draw decodes a set of Pods and the owner's wishes from bytes. Every byte string is valid.
 func draw(data []byte) (pods []*corev1.Pod, want podcontrol.Want, spec rollout.Spec, hooks lifecycle.Hooks) {
 	next := func(n int) int {
 		if len(data) == 0 {
@@ -300,7 +300,8 @@ func draw(data []byte) (pods []*corev1.Pod, want podcontrol.Want, spec rollout.S
 	return pods, want, spec, hooks
 }
 
-// FuzzChoose: every chosen Pod is active and chosen once, budgets hold, and whoever chooses twice chooses the same.
+// FuzzChoose: every chosen Pod is active and chosen once, budgets hold, and a second choice from the same input is
+// the same.
 func FuzzChoose(f *testing.F) {
 	f.Add([]byte{3, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0xE1, 0xE1, 0xE1})                   // a rollout begins
 	f.Add([]byte{3, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0xE1, 0xE3, 0xE3, 0xE3})             // a partition was raised, with a rollback
@@ -334,7 +335,7 @@ func FuzzChoose(f *testing.F) {
 			}
 		}
 
-		slices.Reverse(pods) // a cache has no order
+		slices.Reverse(pods) // a cache returns Pods in any order
 		again := podcontrol.NewReader(c).Read("owner", pods, want, begin.Add(time.Minute))
 		if diff := cmp.Diff(byName(deletions), byName(again.ChooseDeletions(step, podcontrol.Orders{}))); diff != "" {
 			t.Errorf("deletions, the second time:\n%s", diff)
@@ -345,7 +346,7 @@ func FuzzChoose(f *testing.F) {
 	})
 }
 
-// checkBudgets judges by the numbers of a step, and not by the code that chose the Pods.
+// checkBudgets compares the choices with the numbers in the step, independently of the code that chose the Pods.
 func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletions, updates podcontrol.Choice) {
 	t.Helper()
 	serving, specified, old := 0, 0, 0
@@ -391,8 +392,8 @@ func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletion
 	}
 }
 
-// TestRecreationBackToTheOldRevision: a Pod that waits to be recreated at the other revision goes back if its own
-// revision lacks Pods again, and only then: the next step would have the Pod wait again, for ever.
+// TestRecreationBackToTheOldRevision: a Pod that waits to be recreated at the other revision is kept only if its own
+// revision lacks Pods again. Otherwise the next step would make the Pod wait again, in an endless loop.
 func TestRecreationBackToTheOldRevision(t *testing.T) {
 	c := control(t)
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}}
@@ -421,7 +422,7 @@ func TestRecreationBackToTheOldRevision(t *testing.T) {
 	}
 }
 
-// TestMarkOfAnUpdate: the mark of an update asks for the deletion of a Pod as long as the update is wanted.
+// TestMarkOfAnUpdate: a delete label set by an update requests the Pod's deletion only while the update is wanted.
 func TestMarkOfAnUpdate(t *testing.T) {
 	c := control(t)
 	for _, tc := range []struct {
@@ -442,8 +443,8 @@ func TestMarkOfAnUpdate(t *testing.T) {
 	}
 }
 
-// TestRecreationTakenBack: a Pod that waits for its hook to be recreated for an update goes back as soon as its own
-// revision is the wanted one, and its mark is removed. A Pod that a user has marked does not.
+// TestRecreationTakenBack: a Pod that waits for its hook to be recreated for an update is kept, and loses the delete
+// label, as soon as its own revision is wanted again. A Pod whose delete label a user has set is not kept.
 func TestRecreationTakenBack(t *testing.T) {
 	c := control(t)
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}}

@@ -104,7 +104,7 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 	return rest(p)
 }
 
-// maxWhy limits the bytes of a Pod's own message that Explain repeats.
+// maxWhy limits the number of bytes that Explain copies from a Pod's own message.
 const maxWhy = 300
 
 // Explain returns the reasons why a step is not larger. To the reason OrderedWait, Explain adds the Pod that the step
@@ -127,7 +127,7 @@ func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	return limits
 }
 
-// Of returns the Pods with the given ordinals, in the order of list, which is a list of a numbered.Step. Ordinals
+// Of returns the Pods with the given ordinals, in the order of list, such as a list in a numbered.Step. Ordinals
 // without a Pod are left out.
 func (n *Numbered) Of(list []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(list))

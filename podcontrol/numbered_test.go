@@ -39,7 +39,7 @@ func numberedControl(t *testing.T) *podcontrol.Control {
 	return control
 }
 
-// member returns a ready Pod at the update revision, an hour old, and then changed.
+// member returns a ready Pod at the update revision, an hour old, with the given changes.
 func member(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -202,7 +202,7 @@ func TestNumberedIsComplete(t *testing.T) {
 	}
 }
 
-// TestNewPodIsHeld: the first update of a Pod asks a hook for updates only.
+// TestNewPodIsHeld: the first update of a Pod waits only for the hook for updates.
 func TestNewPodIsHeld(t *testing.T) {
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{Labels: map[string]string{"hold": "yes"}, BeforeOnly: true}}}
 	pod := numberedControl(t).NewPod(&corev1.PodTemplateSpec{}, "default", metav1.OwnerReference{}, rules, "web-2", noon)
@@ -212,7 +212,7 @@ func TestNewPodIsHeld(t *testing.T) {
 	}
 }
 
-// TestCancel: a Pod waiting for a hook but wanted unchanged goes back, for any hook.
+// TestCancel: Cancel returns a Pod from waiting for any hook, if the owner wants to keep the Pod unchanged.
 func TestCancel(t *testing.T) {
 	for state, want := range map[string]string{"PreparingDelete": "PreparingNormal", "PreparingUpdate": "Normal", "Updating": ""} {
 		t.Run(state, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestExplain: the reason for waiting in order names the awaited Pod, and repeats the Pod's own message, cut short.
+// TestExplain: the reason OrderedWait names the awaited Pod and has the Pod's own message, shortened.
 func TestExplain(t *testing.T) {
 	control := numberedControl(t)
 	says := func(message string) func(*corev1.Pod) {

@@ -80,7 +80,7 @@ func (n *PerNode) add(pod *corev1.Pod, described pernode.Pod) {
 	n.objects = append(n.objects, pod)
 }
 
-// Of returns the Pods at the given positions, which are a list of a pernode.Step.
+// Of returns the Pods at the given positions, such as a list in a pernode.Step.
 func (n *PerNode) Of(positions []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, len(positions))
 	for i, at := range positions {

@@ -116,7 +116,7 @@ func TestPerNode(t *testing.T) {
 	}
 }
 
-// TestPerNodeOf: positions lead to the described Pods, in any state.
+// TestPerNodeOf: Of returns the Pods at the given positions, in any state.
 func TestPerNodeOf(t *testing.T) {
 	pods := []*corev1.Pod{
 		member("a", onNode("n1")), member("b", onNode("n1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
@@ -148,7 +148,7 @@ func gateless(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }
 
 func onlyPreDelete(c *podcontrol.Config) { c.OnlyPreDelete = true }
 
-// TestOnlyPreDelete: a Pod has a state only while its deletion waits for its hook.
+// TestOnlyPreDelete: a Pod has a lifecycle state only while its deletion waits for its hook.
 func TestOnlyPreDelete(t *testing.T) {
 	c := control(t, onlyPreDelete)
 	hooks := func(notReady bool) podcontrol.Rules {

@@ -38,8 +38,8 @@ type Config struct {
 	// If the label is removed while the Pod waits for its hook, the deletion is cancelled, unless a hook has
 	// MarkNotReady.
 	DeleteLabel string
-	// Lifecycle decides which lifecycle state a Pod has next, because of the owner's hooks. The zero Machine is for
-	// owners without hooks: their Pods have no state.
+	// Lifecycle decides, from the owner's hooks, which lifecycle state a Pod has next. The zero Machine is for owners
+	// without hooks: their Pods have no state.
 	Lifecycle lifecycle.Machine
 	// HookGate is the readiness gate that hooks with MarkNotReady close to take a Pod out of service. New Pods get the
 	// gate. Older Pods without the gate stay in service while they wait for a hook. Holder returns the gate's holder
@@ -52,8 +52,8 @@ type Config struct {
 	// If OnlyPreDelete is set, no lifecycle state is written on Pods, except on Pods that wait for their hook before a
 	// deletion. Set OnlyPreDelete if owners have no other hook.
 	OnlyPreDelete bool
-	// NeedsGate recreates Pods that lack InPlace's gate instead of updating these Pods in place: otherwise nothing
-	// would take such a Pod out of service first, or show the end of its update.
+	// NeedsGate recreates Pods that lack InPlace's gate instead of updating these Pods in place: without the gate,
+	// nothing would take such a Pod out of service before its update, or show the end of the update.
 	NeedsGate bool
 	// GateWhereUpdated gives new Pods InPlace's gate only if the rules update Pods in place, so that other Pods need no
 	// write to open the gate. A Pod without the gate stays in service during an in-place update. A template may list
@@ -202,8 +202,8 @@ func (c *Control) StateOf(pod *corev1.Pod) lifecycle.State {
 	return c.config.Lifecycle.State(pod)
 }
 
-// IsUpdating reports whether an update of the Pod has begun and has not ended. If the Pod has no lifecycle state,
-// IsUpdating judges by the gate.
+// IsUpdating reports whether an update of the Pod has begun and has not ended. If the Pod has no lifecycle state, the
+// gate decides.
 func (c *Control) IsUpdating(pod *corev1.Pod) bool {
 	if state := c.StateOf(pod); state != "" {
 		return state == lifecycle.Updating
@@ -221,8 +221,8 @@ func (c *Control) IsMarked(pod *corev1.Pod) bool {
 // Pod.
 const RecreateMark = "recreate"
 
-// mark sets the label that requests a Pod's deletion, so that nobody cancels the deletion. A user's value of the label
-// is not overwritten, even if the cache does not show the value yet.
+// mark sets the label that requests a Pod's deletion, so that no later decision cancels the deletion. A user's value
+// of the label is not overwritten, even if the cache does not show the value yet.
 func (c *Control) mark(pod *corev1.Pod) podpatch.Change {
 	if c.config.DeleteLabel == "" || c.IsMarked(pod) {
 		return podpatch.Change{}

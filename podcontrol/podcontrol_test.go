@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/podreadiness"
 )
 
-// The names of the tests' controller on Pods.
+// These are the names that the tests' controller uses on Pods.
 const (
 	revisionLabel = "example.com/revision"
 	hashLabel     = "example.com/hash"
@@ -35,7 +35,7 @@ const (
 	hookGate      = corev1.PodConditionType("example.com/Hooks")
 )
 
-// begin is when the tests' Pods got their node.
+// begin is the time at which the tests' Pods were bound to a node.
 var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func updater(t testing.TB) *inplaceupdate.Updater {
@@ -50,7 +50,7 @@ func updater(t testing.TB) *inplaceupdate.Updater {
 	return u
 }
 
-// config is the configuration of a controller that uses everything.
+// config returns a configuration with all labels, gates and hooks.
 func config(t testing.TB) podcontrol.Config {
 	t.Helper()
 	machine, err := lifecycle.New(lifecycle.Keys{State: stateLabel, Timestamp: since})
@@ -78,7 +78,7 @@ func control(t testing.TB, change ...func(*podcontrol.Config)) *podcontrol.Contr
 	return c
 }
 
-// newPod is a Pod of revision web-1 as created by its controller, with later changes.
+// newPod returns a Pod of revision web-1 as created by its controller, with the given changes.
 func newPod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -112,7 +112,7 @@ func containersReady(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue})
 }
 
-// running is a Pod in service.
+// running puts a Pod into service.
 func running(pod *corev1.Pod) {
 	for _, f := range []func(*corev1.Pod){scheduled, reported, containersReady, inState("Normal"), condition(gate, corev1.ConditionTrue), condition(corev1.PodReady, corev1.ConditionTrue)} {
 		f(pod)
@@ -148,7 +148,7 @@ func heldBy(message string) func(*corev1.Pod) {
 	}
 }
 
-// The templates of the revisions web-1 and web-2.
+// template returns the template of revision web-1 or web-2, depending on the image.
 func template(image string) *corev1.PodTemplateSpec {
 	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
 }
@@ -168,7 +168,7 @@ func Example() {
 		return
 	}
 	now, v1, v2 := time.Now(), template("app:v1"), template("app:v2")
-	v2.Spec.HostNetwork = true // on top of the image, which alone could change in place
+	v2.Spec.HostNetwork = true // a change that is impossible in place, unlike the change of the image
 	pod := control.NewPod(v1, "default", metav1.OwnerReference{Name: "web", UID: "u", Controller: ptr.To(true)}, podcontrol.Rules{}, "web-1", now)
 
 	for _, to := range []*corev1.PodTemplateSpec{template("app:v2"), v2} {
@@ -184,7 +184,7 @@ func Example() {
 	// InPlaceOnly Blocked ImmutableField: spec.hostNetwork: true: cannot change on a live Pod; recreate the Pod <nil>
 }
 
-// gateFree updates Pods without a gate.
+// gateFree returns an Updater without a readiness gate.
 func gateFree(t *testing.T) *inplaceupdate.Updater {
 	t.Helper()
 	u, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
@@ -200,7 +200,7 @@ func TestNew(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*podcontrol.Config)
-		want   string // part of the error; empty for none
+		want   string // expected part of the error; empty for no error
 	}{
 		{"everything", func(*podcontrol.Config) {}, ""},
 		{"what is required", func(c *podcontrol.Config) { *c = podcontrol.Config{InPlace: c.InPlace, RevisionLabel: c.RevisionLabel} }, ""},
@@ -288,8 +288,8 @@ func TestNewPod(t *testing.T) {
 	}
 }
 
-// TestNewPodHasItsHooks: a new Pod has the labels and finalizers of its hooks, also under a label that no template may
-// set, and without a state where Pods have none.
+// TestNewPodHasItsHooks: a new Pod has the labels and finalizers of its hooks, even if the label is reserved, and
+// even if Pods have no lifecycle state.
 func TestNewPodHasItsHooks(t *testing.T) {
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{Labels: map[string]string{hashLabel: "hold"}, Finalizers: []string{"example.com/drain"}}}}
 	for _, only := range []bool{false, true} {
@@ -308,7 +308,7 @@ func TestNewPodHasItsHooks(t *testing.T) {
 	}
 }
 
-// TestNewPodBegins: a new Pod's first state and gates.
+// TestNewPodBegins: each case has the first lifecycle state and the gates of a new Pod.
 func TestNewPodBegins(t *testing.T) {
 	hook := podcontrol.Rules{Hooks: lifecycle.Hooks{PreNormal: &lifecycle.Hook{Labels: map[string]string{"registered": "yes"}}}}
 	inPlace := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
@@ -389,7 +389,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// apply returns the Pod with a strategic merge patch, as stored by an API server.
+// apply returns the Pod after a strategic merge patch, as stored by an API server.
 func apply(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	before, err := json.Marshal(pod)
@@ -407,7 +407,7 @@ func apply(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	return out
 }
 
-// TestIsUpdating: the state of the lifecycle says so or, where Pods have none, the gate.
+// TestIsUpdating: IsUpdating uses the lifecycle state or, if the Pod has no state, the gate.
 func TestIsUpdating(t *testing.T) {
 	with, without := control(t), control(t, func(c *podcontrol.Config) { c.Lifecycle, c.HookGate, c.Holder = lifecycle.Machine{}, "", nil })
 	pod := func(state lifecycle.State, conditions ...corev1.PodCondition) *corev1.Pod {

@@ -218,8 +218,8 @@ type known struct {
 	facts    map[*corev1.Pod]selectedFacts
 }
 
-// basis is the selector with which the remembered Pods were read. The selector's text alone is not enough: the text is
-// the same for a selector of everything and of nothing.
+// basis is the selector with which the remembered Pods were read. The selector's text alone is not enough: a selector
+// that matches everything and a selector that matches nothing have the same text.
 type basis struct {
 	text string
 	all  bool
@@ -288,7 +288,8 @@ func (k *known) selectBy(selector labels.Selector, pods int) {
 	}
 }
 
-// available reads the Pod's conditions only if the time matters.
+// available reports whether a ready Pod has been ready for minReady, and otherwise how long to wait. If minReady is
+// zero, available does not read the Pod's conditions.
 func available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
 	if minReady <= 0 {
 		return true, 0
@@ -310,7 +311,7 @@ func (r *Reader) known(owner types.UID, pods int) *known {
 	return k
 }
 
-// shrink forgets Pods that the cache no longer has, in case nobody calls Drop.
+// shrink removes Pods that the cache no longer has, for controllers that do not call Drop.
 func (k *known) shrink(pods []*corev1.Pod) {
 	if len(k.facts) <= len(pods)+len(pods)/16 {
 		return

@@ -35,14 +35,14 @@ func podNames(pods []*corev1.Pod) []string {
 	return out
 }
 
-// read reads Pods towards revision web-2, a minute after they became ready.
+// read reads Pods for an update to revision web-2, a minute after the Pods became ready.
 func read(t testing.TB, want podcontrol.Want, pods ...*corev1.Pod) *podcontrol.Set {
 	t.Helper()
 	want.Update = "web-2"
 	return podcontrol.NewReader(control(t)).Read("owner", pods, want, begin.Add(time.Minute))
 }
 
-// ExampleReader: an owner's report about its Pods, and the counts for package rollout.
+// ExampleReader prints an owner's report about its Pods, and the Pods chosen for deletion and update.
 func ExampleReader() {
 	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: "example.com/update", GraceAnnotation: "example.com/grace", Reserved: []string{"example.com/revision"},
@@ -70,8 +70,8 @@ func ExampleReader() {
 	// update [web-a]
 }
 
-// TestMemoryIsLetGo: nothing of a Pod replaced or lost by the cache stays in memory, and the remaining Pods are read
-// once.
+// TestMemoryIsLetGo: the Reader forgets Pods that the cache has replaced or deleted, and reads each of the other Pods
+// only once.
 func TestMemoryIsLetGo(t *testing.T) {
 	all := podcontrol.Want{Update: "web-2"}
 	read := func(r *podcontrol.Reader, pods ...*corev1.Pod) *podcontrol.Set {
@@ -112,8 +112,8 @@ func TestMemoryIsLetGo(t *testing.T) {
 	}
 }
 
-// TestReadOnce: the Reader knows the Pods of a cache by their pointer. A change in place goes unnoticed, as Reader
-// says.
+// TestReadOnce: the Reader identifies Pods by their pointers, and so does not notice a modified object, as documented
+// for Reader.
 func TestReadOnce(t *testing.T) {
 	r, pod := podcontrol.NewReader(control(t)), newPod("a")
 	isMarked := func(pod *corev1.Pod) bool {
@@ -132,7 +132,7 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestSelectors: the owner's selector may change while its Pods do not.
+// TestSelectors: the owner's selector may change although no Pod changes.
 func TestSelectors(t *testing.T) {
 	parse := func(s string) labels.Selector {
 		selector, err := labels.Parse(s)
@@ -164,7 +164,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestReaderIsSafe: run with -race.
+// TestReaderIsSafe: the race detector checks concurrent use of a Reader.
 func TestReaderIsSafe(t *testing.T) {
 	r := podcontrol.NewReader(control(t))
 	pods := make([]*corev1.Pod, 50)
@@ -226,7 +226,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// TestNoUpdateRevision: without a named revision, no Pod is outdated.
+// TestNoUpdateRevision: if Want.Update is empty, no Pod is outdated.
 func TestNoUpdateRevision(t *testing.T) {
 	set := podcontrol.NewReader(control(t)).Read("owner", []*corev1.Pod{newPod("a", running)}, podcontrol.Want{}, begin)
 	if !set.Active[0].Updated {

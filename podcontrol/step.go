@@ -113,7 +113,7 @@ func (c *Control) Validate(rules Rules) error {
 }
 
 func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
-	// Otherwise the Pod would be taken out of service for a hook, and would stay so.
+	// Without this check, a hook could take the Pod out of service, and the Pod would stay out of service.
 	if err := errors.Join(c.Validate(rules), c.unreadable(pod)); err != nil {
 		return Step{}, err
 	}
@@ -158,9 +158,9 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	return c.move(pod, rules, t, false, now)
 }
 
-// Cancel cancels a deletion or update of a Pod that waits for its hook, because the owner wants to keep the Pod
-// unchanged. If the hook has MarkNotReady, the deletion cannot be cancelled: the Pod is deleted when the hook releases
-// the Pod.
+// Cancel cancels a deletion or update of a Pod that waits for its hook, when the owner wants to keep the Pod
+// unchanged. If the hook has MarkNotReady, the deletion cannot be cancelled: the Pod is deleted when the hook
+// releases the Pod.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.takeBack(pod, rules, c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), now)
 }
@@ -168,7 +168,7 @@ func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 // takeBack carries out the transition of a Pod that the owner wants to keep. When the Pod stops waiting for its hook,
 // takeBack removes the delete label, which a previous update may have set.
 func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition, now time.Time) (Step, error) {
-	if t.Act == lifecycle.DeletePod { // nobody else would delete the Pod
+	if t.Act == lifecycle.DeletePod { // no other step would delete the Pod
 		return Step{Act: Delete}, c.Validate(rules)
 	}
 	step, err := c.move(pod, rules, t, false, now)
@@ -178,8 +178,8 @@ func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition,
 	return step, err
 }
 
-// Settle cancels only updates, if an update is no longer wanted after a rollback, or because a partition keeps the Pod
-// at its revision. A deletion of the Pod continues.
+// Settle is like Cancel, but cancels only an update that is no longer wanted, after a rollback or because a partition
+// keeps the Pod at its revision. A deletion of the Pod continues.
 func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
@@ -286,7 +286,7 @@ func (c *Control) isNew(pod *corev1.Pod) bool {
 func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 	scheduled := podstate.Condition(pod, corev1.PodScheduled)
 	switch {
-	case !podstate.IsScheduled(pod), !podstate.IsReported(pod): // inplaceupdate would not open the gate yet either
+	case !podstate.IsScheduled(pod), !podstate.IsReported(pod): // package inplaceupdate would not open the gate yet either
 		return 0, true
 	case podstate.IsTrue(pod, corev1.ContainersReady), scheduled == nil:
 		return 0, false

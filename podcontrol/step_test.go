@@ -22,14 +22,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// drain holds Pods by the label of withHook, and takes Pods out of service if notReady.
+// drain returns a hook that holds Pods by the label of withHook, and that takes Pods out of service if notReady is
+// true.
 func drain(notReady bool) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: map[string]string{"hook": "on"}, MarkNotReady: notReady}
 }
 
 var withHook = label("hook", "on")
 
-// said is a step in short: the act, the requests in order, and the codes of its reasons.
+// said is a short form of a step: the act, the requests in order, and the codes of its reasons.
 type said struct {
 	Act      podcontrol.Act
 	Recreate bool
@@ -38,7 +39,7 @@ type said struct {
 	After    time.Duration
 }
 
-// say merges the changes of a step. For each request say lists the subresource, the labels of state, revision and
+// say merges the changes of a step, and lists for each request the subresource, the labels of state, revision and
 // deletion, the image, and the conditions with their holders.
 func say(t *testing.T, pod *corev1.Pod, step podcontrol.Step, now time.Time) said {
 	t.Helper()
@@ -77,7 +78,7 @@ func describe(t *testing.T, request podpatch.Patch) string {
 	}
 	for _, c := range body.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			continue // the kubelet's view is tested in podpatch
+			continue // tests of package podpatch check the Ready condition
 		}
 		words = append(words, strings.TrimSpace(strings.TrimPrefix(string(c.Type), "example.com/")+"="+string(c.Status)+" "+c.Message))
 	}
@@ -89,7 +90,7 @@ const (
 	heldForDeletion = `[{"userAgent":"hooks","key":"preDelete"}]`
 )
 
-// TestInvalidRules: a program's mistake deletes no Pod and writes nothing.
+// TestInvalidRules: invalid rules delete no Pod and write nothing.
 func TestInvalidRules(t *testing.T) {
 	noGate := func(c *podcontrol.Config) { c.HookGate, c.Holder = "", nil }
 	noStates := func(c *podcontrol.Config) { c.Lifecycle = lifecycle.Machine{} }
@@ -130,7 +131,7 @@ func TestInvalidRules(t *testing.T) {
 	}
 }
 
-// endedForGood has a Pod's container end for good.
+// endedForGood gives a Pod a container that has ended and never starts again.
 func endedForGood(pod *corev1.Pod) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
@@ -226,7 +227,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUnreadablePods: an unreadable Pod is not taken out of service for a hook, because the Pod would stay out.
+// TestUnreadablePods: an unreadable Pod is not taken out of service for a hook, because no later step would bring the
+// Pod back into service.
 func TestUnreadablePods(t *testing.T) {
 	rules := podcontrol.Rules{Policy: podcontrol.InPlaceOnly, Hooks: lifecycle.Hooks{InPlaceUpdate: drain(true), PreDelete: drain(true)}}
 	plan := updater(t).Plan(template("app:v1"), template("app:v2"))
@@ -339,8 +341,8 @@ func TestRecreateSaysWhy(t *testing.T) {
 	}
 }
 
-// TestNextOfNewPods: a new Pod gets a single write, with its gate and its labels together, and not while scheduler and
-// kubelet are about to write. A label ahead of the gate would be a write of its own.
+// TestNextOfNewPods: Next opens the gates and sets the labels of a new Pod in a single write, and waits while
+// scheduler and kubelet are about to write the Pod's status.
 func TestNextOfNewPods(t *testing.T) {
 	once := said{Act: podcontrol.Patch, Requests: []string{"status: state=Normal, InPlace=True"}}
 	noGate := func(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }
@@ -391,7 +393,7 @@ func TestNextOfNewPods(t *testing.T) {
 	}
 }
 
-// TestNextLater: Next for Pods that are not new.
+// TestNextLater: each case calls Next for a Pod that is not new.
 func TestNextLater(t *testing.T) {
 	c := control(t)
 	start := func(rules podcontrol.Rules, since ...func(*corev1.Pod)) *corev1.Pod {
@@ -462,8 +464,9 @@ func patched(t *testing.T, pod *corev1.Pod, step podcontrol.Step, now time.Time)
 	return pod
 }
 
-// TestNextNeverConflictsWithItself draws Pods in any state, under any hooks and with any gates, and merges the changes
-// decided for them. A conflict would come back with every event, for ever.
+// TestNextNeverConflictsWithItself makes random Pods in any lifecycle state, with any hooks and gates, and merges the
+// changes of each step. The changes must not contradict each other, because the step would fail again after every
+// event.
 func TestNextNeverConflictsWithItself(t *testing.T) {
 	c := control(t)
 	now := begin.Add(time.Minute)
@@ -555,7 +558,8 @@ func anyHook(r *rand.Rand) *lifecycle.Hook {
 	return h
 }
 
-// TestRedoLeavesHooks: an update that begins anew restores no label that holds the Pod: its hook has let the Pod go.
+// TestRedoLeavesHooks: when an update begins again, Redo does not restore the label of a hook that has already
+// released the Pod.
 func TestRedoLeavesHooks(t *testing.T) {
 	c := control(t)
 	rules := podcontrol.Rules{Policy: podcontrol.InPlaceOnly, Hooks: lifecycle.Hooks{InPlaceUpdate: drain(false)}}

@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// TestTakenBack: a wanted Pod that waits for its hook before a deletion goes back to service, and loses the mark of the
-// former update, but no mark of a user. A hook with MarkNotReady lets no Pod come back: such a Pod is deleted once the
-// hook has let it go, since nobody else would delete it.
+// TestTakenBack: a Pod that waits for its hook before a deletion, but is wanted again, returns to service. The Pod
+// loses a delete label set by an update, but keeps a label set by a user. If the hook has MarkNotReady, the deletion
+// is not cancelled: the Pod is deleted as soon as the hook has released the Pod.
 func TestTakenBack(t *testing.T) {
 	c := control(t)
 	plan := updater(t).Plan(template("app:v1"), template("app:v2"))
@@ -30,7 +30,7 @@ func TestTakenBack(t *testing.T) {
 		hook     *lifecycle.Hook
 		mark     string
 		edits    []func(*corev1.Pod)
-		supersed bool // by an update that goes in place
+		supersed bool // an in-place update replaces the recreation
 		want     outcome
 	}{
 		{name: "the rollout is taken back", hook: drain(false), mark: podcontrol.RecreateMark, edits: []func(*corev1.Pod){withHook}, want: outcome{Act: podcontrol.Patch, Requests: []string{": state=PreparingNormal, delete="}}},

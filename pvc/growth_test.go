@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// sized is a claim of a class, with a requested size and the size of its volume.
+// sized returns a claim with a StorageClass, a requested size and the size of its volume.
 func sized(class, wanted, has string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data-web-0"}}
 	if out.Spec.AccessModes = modes; class != "" {

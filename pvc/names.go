@@ -30,9 +30,9 @@ type Names struct {
 // still terminating.
 const NameAwaited reason.Code = "NameAwaited"
 
-// New returns names for up to n new Pods: first names of former Pods whose claims can be used again, then random names
-// that neither a Pod nor a claim has. New returns fewer than n names if a Pod whose claims can be used again is still
-// terminating: the new Pod needs the same name. If n is zero or less, New returns none.
+// New returns names for up to n new Pods: first the names of former Pods whose claims can be used again, then random
+// names that neither a Pod nor a claim has. New returns fewer than n names if a Pod whose claims can be used again is
+// still terminating: the new Pod needs the same name. If n is zero or less, New returns none.
 func (x *Names) New(n int) []string {
 	if n <= 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// names returns the Names of a world of Pods and claims. Fresh names are n0, n1, ...
+// names returns Names for the given Pods and claims. Fresh names are n0, n1, ...
 func names(claims []*corev1.PersistentVolumeClaim, pods ...*corev1.Pod) *pvc.Names {
 	next := -1
 	x := &pvc.Names{
@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnborn: a failed creation is tried again under the same name, and created or unwanted Pods are forgotten.
+// TestUnborn: Unborn remembers the name of a Pod whose creation failed, and forgets created and unwanted Pods.
 func TestUnborn(t *testing.T) {
 	var u pvc.Unborn
 	none := func(string) bool { return false }
@@ -123,7 +123,7 @@ func TestUnborn(t *testing.T) {
 	}
 }
 
-// TestAwaited: a caller waiting for a name learns the Pod with the name and the Pod's finalizers.
+// TestAwaited: the reason NameAwaited names the terminating Pod and its finalizers.
 func TestAwaited(t *testing.T) {
 	type claims = []*corev1.PersistentVolumeClaim
 	a, b, c := claim("data", "a"), claim("data", "b"), claim("data", "c")

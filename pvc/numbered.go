@@ -35,9 +35,10 @@ type Numbered struct {
 	// unless Retention says otherwise. Owner is required for Owned and Sizes.
 	Retention *Retention
 	Owner     metav1.OwnerReference
-	// Shared reports whether another owner's Pods use a claim. This happens if the names of two owners and their
-	// templates give the same claim name. A shared claim is not deleted with any Pod or owner, and is not resized. Nil
-	// means that claims are never shared. Numbered calls Shared if Retention would delete claims, and before a resize.
+	// Shared reports whether another owner's Pods use a claim. Two owners can share a claim if the names of the owners
+	// and of their templates give the same claim name. A shared claim is not deleted with any Pod or owner, and is not
+	// resized. Nil means that claims are never shared. Numbered calls Shared if Retention would delete claims, and
+	// before a resize.
 	Shared func(claim *corev1.PersistentVolumeClaim) bool
 	// Rest returns how long the back-off of a claim still lasts after a refused resize, or zero. Nil means that there
 	// is no back-off.
@@ -211,8 +212,8 @@ func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod 
 	return list
 }
 
-// Count returns two numbers of the named Pods: fit is the number of Pods whose claim of a template requests at least
-// the template's size, and grown the number of these whose volume has that size.
+// Count counts the named Pods whose claim of a template requests at least the template's size (fit), and among these
+// the Pods whose volume has this size (grown).
 func (n *Numbered) Count(template *corev1.PersistentVolumeClaim, pods iter.Seq[string]) (fit, grown int32) {
 	if n.Claim == nil {
 		return 0, 0

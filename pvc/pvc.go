@@ -1,8 +1,8 @@
 // Package pvc answers "which claims does a Pod need, which of them are missing, and which may be deleted?".
 //
-// A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name is made of the
-// names of template and Pod: [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims that must
-// be created before the Pod.
+// A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name consists of
+// the names of template and Pod: see [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims
+// that must be created before the Pod.
 //
 // The owner decides what happens to a claim whose Pod no longer exists. For Pods that are not recreated with the same
 // name, [Known.Release] and [Known.Lost] decide: a claim is deleted together with the Pod that still uses the claim, or
@@ -106,7 +106,7 @@ type Known struct {
 }
 
 // Release returns the claims to hand to a Pod that its owner has released: claims that were made for the Pod and that
-// the Pod uses. A user who has relabelled the Pod, to investigate a fault, needs these claims.
+// the Pod uses. A user may have relabelled the Pod to investigate a fault, and then needs these claims.
 func (k Known) Release(claims []*corev1.PersistentVolumeClaim) (out []Transfer) {
 	for _, claim := range claims {
 		pod, ok := k.Pod(k.PodOf(claim))
@@ -184,7 +184,7 @@ func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod 
 	return slices.Sorted(maps.Keys(usable))
 }
 
-// isUsed reports whether the claim is used by any Pod that is not the Pod except.
+// isUsed reports whether the claim is used by any Pod other than the Pod except.
 func (k Known) isUsed(claim *corev1.PersistentVolumeClaim, except *corev1.Pod) bool {
 	return slices.ContainsFunc(k.Users(claim), func(pod *corev1.Pod) bool { return except == nil || pod.UID != except.UID })
 }

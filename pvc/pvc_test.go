@@ -16,7 +16,7 @@ import (
 
 const owner = types.UID("uid-of-web")
 
-// controlled by the tests' owner.
+// controlled returns a controller reference to the tests' owner.
 func controlled() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Web", Name: "web", UID: owner, Controller: ptr.To(true)}}
 }
@@ -28,7 +28,7 @@ func templates(names ...string) (out []corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// newPod is a Pod of the owner that uses claims.
+// newPod returns a Pod of the owner that uses the given claims.
 func newPod(name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), OwnerReferences: controlled()}}
 	for _, claim := range claims {
@@ -47,7 +47,7 @@ func with(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 func released(pod *corev1.Pod)    { pod.OwnerReferences = nil }
 func terminating(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Now()) }
 
-// claim is a claim of a template for a Pod. The label names the Pod.
+// claim returns the claim of a template for a Pod. A label of the claim names the Pod.
 func claim(template, pod string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: pvc.Name(template, pod), Labels: map[string]string{"pod": pod}, OwnerReferences: controlled(),
@@ -59,7 +59,7 @@ func dying(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// known shows the Pods to the code under test.
+// known returns a Known with the given Pods.
 func known(pods ...*corev1.Pod) pvc.Known {
 	return pvc.Known{
 		Owner: owner,
@@ -105,7 +105,7 @@ func Example() {
 	for _, claim := range pvc.Missing(volumes, pod.Namespace, pod.Name, map[string]string{"pod": pod.Name}, nil, exists) {
 		fmt.Println("create", claim.Name)
 	}
-	// Later the Pod is lost. The claims belong to nobody.
+	// Later the Pod is gone, and no Pod uses the claims.
 	isActive := func(pod string) bool { return false }
 	keep := func(pod string) bool { return false }
 	_, remove := known().Lost([]*corev1.PersistentVolumeClaim{claim("data", "web-a"), claim("logs", "web-a")}, isActive, nil, keep)

@@ -112,7 +112,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestShared: a claim used by somebody else's Pods goes with nobody, does not grow, and loses its earlier references.
+// TestShared: a claim that another owner's Pods use is not deleted with any Pod or owner, is not resized, and loses
+// its references to owner and Pod.
 func TestShared(t *testing.T) {
 	web, pod, team := reference("Web", "web", "uid-of-web"), reference("Pod", "web-3", "uid-web-3"), reference("Team", "a", "uid-a")
 	claim := ownedBy(web, team, pod)

@@ -63,7 +63,7 @@ func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVo
 	return out
 }
 
-// Former reconstructs the claim templates of an earlier Pod template if nobody has recorded the claim templates. Use a
+// Former reconstructs the claim templates of an earlier Pod template if the claim templates were not recorded. Use a
 // Former for a single pass only, because a Former caches what it has found. All fields are required.
 type Former struct {
 	// Today are the present claim templates.
@@ -94,7 +94,7 @@ func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1
 			templates = append(templates, templateOf(name, claim))
 		} else if claim := f.ofOthers(name); claim != nil {
 			template := templateOf(name, claim)
-			// The other Pod's volume may have been restored from a backup, for this Pod alone.
+			// The other Pod's volume may have been restored from a backup that belongs only to the other Pod.
 			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil
 			templates = append(templates, template)
 		} else {

@@ -60,8 +60,8 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// TestFormerAsksAFew: if the Pod's own claim is missing, another Pod's claim tells. Many Pods or mounts cost no more
-// asking.
+// TestFormerAsksAFew: if the Pod's own claim is missing, the claim template is derived from another Pod's claim. Even
+// with many Pods, Former looks up only a few claims of other Pods.
 func TestFormerAsksAFew(t *testing.T) {
 	claims := map[string]*corev1.PersistentVolumeClaim{
 		"data-web-1": {Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1", DataSource: &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "s"}}},

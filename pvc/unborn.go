@@ -9,10 +9,10 @@ import (
 )
 
 // Unborn remembers, for each owner, the names of Pods whose creation failed after their claims may have been created.
-// If these names are tried first, claims are not created and deleted again and again while a quota allows no more Pods,
-// and whoever keeps something for a Pod under the Pod's name, such as a place in a subset, keeps it once. Unborn is lost
-// with the process: after a restart such claims count as claims of lost Pods. The zero value is ready for use. An Unborn
-// is safe for concurrent use.
+// If these names are tried first, claims are not created and deleted again and again while a quota allows no more
+// Pods, and other programs that reserve resources under a Pod's name, such as a place in a subset, do not reserve
+// resources for ever new names. Unborn is lost with the process: after a restart such claims count as claims of lost
+// Pods. The zero value is ready for use. An Unborn is safe for concurrent use.
 type Unborn struct {
 	mu   sync.Mutex
 	pods map[types.UID]map[string]bool // true for a refused Pod
@@ -25,7 +25,8 @@ func (u *Unborn) Add(owner types.UID, pod string) {
 	u.set(owner, pod, false)
 }
 
-// Refuse remembers that the API server has refused the last request for a Pod: no request for the name is under way.
+// Refuse remembers that the API server has refused the last request for a Pod: no request for the name is in
+// progress.
 func (u *Unborn) Refuse(owner types.UID, pod string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -74,10 +74,10 @@ func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.P
 // after Decide.
 //
 // If claim templates change, no new revision is made, and the record is updated as long as the Pod template fits the
-// claim templates. So a user who removes a claim template before removing its mount does not destroy the record for
-// earlier Pods. A revision written by another controller is not changed unless changed says that the owner's spec has
-// changed, so that taking a workload over writes nothing. Claim templates that are too large for an annotation are not
-// recorded.
+// claim templates. So if a user removes a claim template before its volume mount, the record for earlier Pods is
+// kept. A revision written by another controller is not changed unless changed says that the owner's spec has
+// changed, so that the takeover of a workload from another controller writes nothing. Claim templates that are too
+// large for an annotation are not recorded.
 func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool) error {
 	key := h.keys.ClaimTemplatesAnnotation
 	if key == "" || len(pvc.Unmounted(&template.Spec, today)) > 0 {
@@ -114,7 +114,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 	return nil
 }
 
-// recordedClaim is the recorded part of a claim template: whatever determines new claims.
+// recordedClaim is the recorded part of a claim template: all fields that new claims copy.
 type recordedClaim struct {
 	Metadata recordedMeta                     `json:"metadata"`
 	Spec     corev1.PersistentVolumeClaimSpec `json:"spec"`

@@ -22,7 +22,7 @@ func claimKeys() revision.Keys {
 	return revision.Keys{HashLabel: keys.HashLabel, ClaimTemplatesAnnotation: claimsKey}
 }
 
-// claimTemplates are claim templates with the names and sizes, in turn.
+// claimTemplates returns claim templates; the arguments are names and sizes in alternation.
 func claimTemplates(namesAndSizes ...string) (out []corev1.PersistentVolumeClaim) {
 	for i := 0; i < len(namesAndSizes); i += 2 {
 		out = append(out, corev1.PersistentVolumeClaim{
@@ -43,8 +43,8 @@ func mounting(image string, names ...string) *corev1.PodTemplateSpec {
 	return t
 }
 
-// record decides about a template, has the claim templates recorded, and returns the decision and the record on the
-// revision.
+// record calls Decide for a template and RecordClaims for the claim templates, and returns the decision and the
+// record on the revision.
 func record(t *testing.T, tmpl *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool, existing ...*appsv1.ControllerRevision) (revision.Decision, string) {
 	t.Helper()
 	h := history(t, claimKeys(), nil, newDecoder(), existing...)
@@ -61,7 +61,7 @@ func record(t *testing.T, tmpl *corev1.PodTemplateSpec, today []corev1.Persisten
 	return d, d.Annotations[claimsKey]
 }
 
-// recorded is a stored revision with claim templates written down.
+// recorded returns a stored revision with recorded claim templates.
 func recorded(t *testing.T, tmpl *corev1.PodTemplateSpec, number int64, claims []corev1.PersistentVolumeClaim) *appsv1.ControllerRevision {
 	t.Helper()
 	d, _ := record(t, tmpl, claims, true)
@@ -87,7 +87,7 @@ func TestRecordClaims(t *testing.T) {
 		existing []*appsv1.ControllerRevision
 		action   revision.Action
 		writes   bool
-		want     []corev1.PersistentVolumeClaim // of the record; nil for nothing usable
+		want     []corev1.PersistentVolumeClaim // the recorded templates; nil if there is no valid record
 	}{
 		"a new revision":                            {template: v1, today: old, action: revision.Create, writes: true, want: old},
 		"a new revision without claim templates":    {template: template("app:v1"), action: revision.Create, writes: true, want: []corev1.PersistentVolumeClaim{}},
@@ -118,7 +118,7 @@ func TestRecordClaims(t *testing.T) {
 			rev := d.Revision.DeepCopy()
 			rev.UID, rev.Name, rev.Annotations = "another", "web-another", map[string]string{claimsKey: written}
 			h := history(t, claimKeys(), nil, newDecoder(), rev)
-			for range 2 { // remembered the second time
+			for range 2 { // the second call uses the Decoder's cache
 				got, err := h.ClaimTemplatesAt(rev, "web-0", &pvc.Former{Today: claimTemplates("today", "9Gi")})
 				if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 					t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -135,7 +135,7 @@ func TestClaimTemplatesAt(t *testing.T) {
 	taken.UID, taken.Annotations = "taken", nil
 	today := claimTemplates("logs", "5Gi")
 	claims := map[string]*corev1.PersistentVolumeClaim{}
-	former := func() *pvc.Former { // of a pass
+	former := func() *pvc.Former { // for a single pass
 		return &pvc.Former{
 			Today: today, Pods: func(yield func(string) bool) { _ = yield("web-7") },
 			Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { claim, ok := claims[name]; return claim, ok },

@@ -15,15 +15,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnreadableRevision means that a ControllerRevision's data cannot be decoded as a Pod template. Such a revision never
-// equals a template, and is not deleted for being unreadable. A Pod of the revision cannot be updated in place.
+// UnreadableRevision means that a ControllerRevision's data cannot be decoded as a Pod template. Such a revision
+// never equals a template, and is not deleted only because it is unreadable. A Pod of the revision cannot be updated
+// in place.
 const UnreadableRevision reason.Code = "UnreadableRevision"
 
 // Content is the decoded content of a ControllerRevision. Callers share a Content, so do not modify a Content.
 type Content struct {
 	// Template is the Pod template.
 	Template *corev1.PodTemplateSpec
-	// Outside is the data beside spec.template, as JSON; nil in every revision written by the kit. If Outside differs,
+	// Outside is the data outside spec.template, as JSON; nil in every revision written by the kit. If Outside differs,
 	// an in-place update is impossible.
 	Outside []byte
 }

@@ -13,18 +13,19 @@
 //
 // # Equality
 //
-// Two templates are equal if they mean the same, even if their bytes differ: a new serializer that omits
-// "creationTimestamp":null, a null dropped by an API server, or an empty list in place of a missing list must not cause
-// a rollout. Bytes are compared first because comparing bytes is cheap. If the bytes differ, both templates are decoded
-// with the present Go types and compared completely, so a field of a later API version is compared without a change of
-// code. A caller whose templates are defaulted passes the defaulting function, so that a default added after the
-// revision was written makes no difference either.
+// Two templates are equal if they mean the same, even if their bytes differ. For example, a rollout must not begin
+// because a new serializer omits "creationTimestamp":null, because an API server drops a null, or because an empty
+// list replaces a missing list. Bytes are compared first because comparing bytes is cheap. If the bytes differ, both
+// templates are decoded with the present Go types and compared completely, so a field of a later API version is
+// compared without a change of code. A caller whose templates are defaulted passes the defaulting function, so that a
+// default added after the revision was written makes no difference either.
 //
 // # Bytes and names
 //
 // [Encode] writes the same bytes as the controllers of Kubernetes 1.32 and OpenKruise do: sorted keys, and
 // "creationTimestamp":null in the template's metadata. Hashes and names are therefore the same as with these
-// controllers. If a cluster goes back to a controller that compares bytes, this controller sees no change.
-// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision carries HashVersion
-// beside the hash, so that a later encoding can tell old hashes from new hashes and does not cause a rollout.
+// controllers. If a cluster returns to a controller that compares bytes, the controller finds no change.
+// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision carries
+// HashVersion beside the hash, so that a later encoding can tell old hashes from new hashes and does not cause a
+// rollout.
 package revision

@@ -40,10 +40,10 @@ func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 }
 
 // Hash returns the hash of a revision's data: FNV-32 over the bytes and, unless nil, the collision count, in an
-// alphabet that forms no words.
+// alphabet without vowels, so that no words appear.
 func Hash(data []byte, collisions *int32) string {
 	h := fnv.New32()
-	_, _ = h.Write(data) // Write of a hash never returns an error
+	_, _ = h.Write(data) // a hash's Write never returns an error
 	var digits [20]byte
 	if collisions != nil {
 		_, _ = h.Write(strconv.AppendInt(digits[:0], int64(*collisions), 10))

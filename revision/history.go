@@ -192,8 +192,8 @@ type Decision struct {
 	Annotations map[string]string
 }
 
-// maxNumber is the highest revision number that the kit assigns. Counting never gets so far, so a higher number was set
-// by somebody else.
+// maxNumber is the highest revision number that the kit assigns. Counting from 1 never reaches maxNumber, so a higher
+// number was set by somebody else.
 const maxNumber = math.MaxInt64/2 - 1
 
 // Decide finds the revision with the given template, or makes a new revision. Numbers start at 1. If two revisions have
@@ -213,7 +213,7 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 // gets labels in addition to the hash label.
 func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
-	// newest is the newest revision with a regular number; numbered is a revision of the same content with a number
+	// newest is the newest revision with a regular number; numbered is a revision with the same content with a number
 	// above maxNumber.
 	var newest, numbered *appsv1.ControllerRevision
 	for _, rev := range slices.Backward(h.Revisions) {

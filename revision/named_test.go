@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// TestIsNamedFor: only a revision named like the owner's own counts as left by an earlier owner of the name. Any user
-// may create revisions with the owner's labels.
+// TestIsNamedFor: IsNamedFor accepts only revisions whose names have the form of the owner's revisions, because any
+// user may create revisions with the owner's labels.
 func TestIsNamedFor(t *testing.T) {
 	const hash = "example.com/hash"
 	histories, err := revision.NewHistories(revision.Keys{HashLabel: hash}, revision.NewDecoder(0, nil))

@@ -41,7 +41,7 @@ func template(image string) *corev1.PodTemplateSpec {
 	}
 }
 
-// decide asks for the revision of a template.
+// decide returns the decision for a template.
 func decide(t testing.TB, k revision.Keys, tmpl *corev1.PodTemplateSpec, collisions *int32, d *revision.Decoder, existing ...*appsv1.ControllerRevision) revision.Decision {
 	t.Helper()
 	decision, err := history(t, k, collisions, d, existing...).Decide(tmpl)
@@ -88,7 +88,7 @@ func ExampleHistory_Decide() {
 		if d.Action == revision.Create {
 			stored = append(stored, d.Revision)
 		}
-		d.Revision.Revision = d.Number // as revision/history does on the API server
+		d.Revision.Revision = d.Number // as package revision/history does
 	}
 	// Output:
 	// app:v1 Create web-fd86758d8 1
@@ -112,7 +112,7 @@ func openKruise(t testing.TB) fixture {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		t.Fatal(err)
 	}
-	for _, rev := range f.Revisions { // the file is indented; an API server hands out compact JSON
+	for _, rev := range f.Revisions { // the file is indented, but API servers return compact JSON
 		var b bytes.Buffer
 		if err := json.Compact(&b, rev.Data.Raw); err != nil {
 			t.Fatal(err)
@@ -152,8 +152,8 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// TestForgedNumbers: whatever numbers somebody gives to revisions of the owner or of others, a single write is enough,
-// and the next pass writes nothing.
+// TestForgedNumbers: whatever numbers somebody writes into revisions, a single write is enough, and the next pass
+// writes nothing.
 func TestForgedNumbers(t *testing.T) {
 	for _, number := range []int64{0, 1, math.MaxInt64/2 - 2, math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64} {
 		for name, have := range map[string][]*appsv1.ControllerRevision{
@@ -183,8 +183,8 @@ func numbered(rev *appsv1.ControllerRevision, number int64) *appsv1.ControllerRe
 	return rev
 }
 
-// TestTakeOver is the reason for the package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
-// the package's revisions have the very same bytes and name.
+// TestTakeOver: revisions written by OpenKruise 1.9 remain the revisions of their templates, and the package writes
+// revisions with the same bytes and names.
 func TestTakeOver(t *testing.T) {
 	f := openKruise(t)
 	if len(f.Revisions) < 4 {
@@ -347,7 +347,7 @@ func TestName(t *testing.T) {
 func TestDecodeNamesWhatIsWrong(t *testing.T) {
 	for _, raw := range []string{
 		``, `null`, `[]`, `{"spec":null}`, `{"spec":{"template":null}}`, `{"spec":{"template":{"spec":{"containers":7}}}}`,
-		`{"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}`, // reading the quantity would take half a minute
+		`{"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}`, // slow to parse
 	} {
 		rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web-1"}, Data: runtime.RawExtension{Raw: []byte(raw)}}
 		_, err := revision.Decode(rev)
@@ -409,7 +409,7 @@ func TestExcess(t *testing.T) {
 	}
 }
 
-// reference encodes the slow and obvious way: through maps, written by encoding/json in key order.
+// reference encodes a template in a simple, slow way: encoding/json writes maps with sorted keys.
 func reference(t testing.TB, tmpl *corev1.PodTemplateSpec) string {
 	t.Helper()
 	raw, err := json.Marshal(tmpl)

@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestTwins: a Pod at another revision of the same template must not restart for the revision's name.
+// TestTwins: a Pod at another revision with the same template must not be restarted only because the name of the
+// revision differs.
 func TestTwins(t *testing.T) {
-	// named is a revision of an image, written by somebody under the name.
+	// named returns a revision of an image that somebody else has written with the given name.
 	named := func(name, image string, number int64, change ...func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
 		rev := stored(t, image, number)
 		rev.Name, rev.UID = name, "uid-"+rev.UID

@@ -47,8 +47,8 @@ func (b *updateBudget) admit(available bool) bool {
 // update order. ToUpdate leaves the last Step.Keep Pods of the list at their revision, so the list must be complete.
 // available reports whether a Pod is available.
 //
-// If the budget does not allow the update of an available Pod, later Pods are still considered. A later Pod that is
-// unavailable loses nothing by its update, and may be the reason why the budget is used up.
+// If the budget does not allow the update of an available Pod, later Pods are still considered. The update of an
+// unavailable Pod takes nothing out of service, and this Pod may be the reason why the budget is used up.
 func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) []T {
 	budget := newUpdateBudget(step, c)
 	var out []T

@@ -14,9 +14,8 @@ const (
 	DeleteLimited reason.Code = "DeleteLimited"
 	// UpdateLimited means that Pods must be updated, but as many Pods as the budget allows are unavailable already.
 	UpdateLimited reason.Code = "UpdateLimited"
-	// DeletionPending means that Pods which wait for their hook before a deletion still count as Pods. No other Pods
-	// are created in their place until the Pods are removed, although fewer Pods than wanted will remain. See
-	// Spec.ExcludePreDeleting.
+	// DeletionPending means that Pods waiting for their hook before a deletion still count. No other Pods are created in
+	// their place until the Pods are removed, although fewer Pods than wanted will remain. See Spec.ExcludePreDeleting.
 	DeletionPending reason.Code = "DeletionPending"
 	// PartitionReached means that the partition keeps every Pod that is still at the old revision.
 	PartitionReached reason.Code = "PartitionReached"

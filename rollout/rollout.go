@@ -6,10 +6,10 @@
 // only counts Pods: a terminating Pod no longer counts, because its replacement has another name and can be created at
 // once. Package podorder decides which Pods to delete or update first.
 //
-// Use package rollout/numbered for Pods with names of their own, like the Pods of a StatefulSet, and package
-// rollout/pernode for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. In these packages a
-// terminating Pod occupies its name or its Node. Do not use Plan for such Pods: Plan ignores terminating Pods, and
-// would take all Pods down if Pods take long to terminate.
+// Use package rollout/numbered for Pods with fixed names, like the Pods of a StatefulSet, and package rollout/pernode
+// for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. In these packages a terminating Pod
+// occupies its name or its Node. Do not use Plan for such Pods: Plan ignores terminating Pods, and would take all
+// Pods down if Pods take long to terminate.
 //
 // All three plans are pure: they use neither a client nor a clock. Resolve percentages with package rollout/partition,
 // describe the Pods, ask for the next step, act, and ask again when the cluster has changed. Every call decides from
@@ -53,7 +53,7 @@ type Spec struct {
 	// OneRevision is set if the current revision is the new revision: every Pod is created at the new revision,
 	// regardless of the partition, and no Pod is taken back.
 	OneRevision bool
-	// Rollback allows Pods to be taken back to the old revision if the partition is raised.
+	// Rollback allows a step to take Pods back to the old revision if the partition is raised.
 	Rollback bool
 	// InPlace is set if every Pod that must be updated can be updated in place.
 	InPlace bool
@@ -223,8 +223,8 @@ func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 
 // exchange returns the number of Pods to update from old to new, negative for the other direction: the surplus of one
 // revision, up to the lack of the other. If both revisions have too few or too many Pods, Pods must be created or
-// deleted. An update would only move the lack from one revision to the other; with Rollback, the Pods would be updated
-// back and forth for ever.
+// deleted. An update would only move the missing Pods from one revision to the other. If Rollback is set, the Pods
+// would be updated back and forth in an endless loop.
 func exchange(oldDiff, newDiff int) int {
 	switch {
 	case oldDiff > 0 && newDiff < 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// all is a group of available Pods.
+// all returns a group of available Pods.
 func all(total int) rollout.Group { return rollout.Group{Total: total} }
 
 func unavailable(total, n int) rollout.Group { return rollout.Group{Total: total, Unavailable: n} }
@@ -22,7 +22,7 @@ func dying(total, n int) rollout.Group { return rollout.Group{Total: total, PreD
 
 func counts(old, updated rollout.Group) rollout.Counts { return rollout.Counts{Old: old, New: updated} }
 
-// spec has no surge and no limit while scaling.
+// spec returns a Spec without surge Pods and without ScaleMaxUnavailable.
 func spec(replicas, partition, maxUnavailable int) rollout.Spec {
 	return rollout.Spec{Replicas: replicas, Partition: partition, MaxUnavailable: maxUnavailable}
 }
@@ -42,7 +42,7 @@ func inPlace(s *rollout.Spec)     { s.InPlace = true }
 func exclude(s *rollout.Spec)     { s.ExcludePreDeleting = true }
 
 func Example() {
-	// 10 Pods at the old revision, 4 of them to keep. A single Pod has crashed.
+	// All 10 Pods are at the old revision, and the partition keeps 4. One Pod has crashed.
 	pods := []bool{false, true, true, true, true, true, true, true, true, true} // available, in update order
 	var counts rollout.Counts
 	for _, available := range pods {
@@ -170,7 +170,7 @@ func TestUpdate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := rollout.Plan(tc.spec, tc.have)
-			update := got.Candidates // negative for back
+			update := got.Candidates // negative if Back is set
 			if got.Back {
 				update = -update
 			}
@@ -381,7 +381,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestInvalid: with an impossible number nothing is done, and the step says why.
+// TestInvalid: if a number is impossible, the step is empty, and its limits name the number.
 func TestInvalid(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -444,7 +444,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// FuzzPlan checks single steps for any counts against the promise of each number. FuzzWholeRollouts has whole rollouts.
+// FuzzPlan checks each number of a single step, for any counts. FuzzWholeRollouts checks whole rollouts.
 func FuzzPlan(f *testing.F) {
 	f.Add(uint16(5), uint16(3), uint16(1), uint16(1), int16(-1), uint8(0), uint16(5), uint16(0), uint16(0), uint16(0))
 	f.Add(uint16(10), uint16(4), uint16(2), uint16(0), int16(2), uint8(2), uint16(3), uint16(9), uint16(3), uint16(1))
@@ -514,7 +514,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestPaths: reasons name the fields as in the workload's API.
+// TestPaths: reasons name the fields of the workload's API.
 func TestPaths(t *testing.T) {
 	paths := rollout.Paths{
 		Partition: "spec.strategy.partition", MaxUnavailable: "spec.strategy.maxUnavailable", ScaleMaxUnavailable: "spec.scaleLimit", Paused: "spec.paused",

@@ -16,8 +16,8 @@ type method int
 
 const (
 	replaceInPlace  method = iota
-	deleteAtOnce           // under the budget that chose the Pod
-	markForDeletion        // and let the next pass delete it, as OpenKruise does
+	deleteAtOnce           // deletes the Pod at once, within the budget
+	markForDeletion        // marks the Pod, and the next pass deletes it, as in OpenKruise
 )
 
 // simPod is a Pod of the simulated world.
@@ -27,16 +27,16 @@ type simPod struct {
 	// starting is the number of ticks until the Pod is available. A Pod about to be available is ready already
 	// (minReadySeconds).
 	starting int
-	// crashed Pods stay unavailable until updated or healed.
+	// crashed Pods stay unavailable until their update, or until they restart.
 	crashed bool
-	// specified is somebody's wish for the Pod's deletion. dying Pods wait for their hook, hook ticks long.
+	// specified says that a user has requested the Pod's deletion. A dying Pod waits for its hook, for hook ticks.
 	specified, dying bool
 	hook             int
 }
 
 func (p *simPod) available() bool { return p.starting == 0 && !p.crashed && !p.dying }
 
-// consumes reports whether deleting the Pod costs budget.
+// consumes reports whether the deletion of the Pod uses up budget.
 func (p *simPod) consumes() bool { return p.starting <= 1 && !p.crashed && !p.dying }
 
 // world holds Pods, the wanted state, and a controller that acts only on Plan and ToUpdate.
@@ -47,15 +47,16 @@ type world struct {
 	hooks  bool
 	pods   []*simPod
 	nextID int
-	// quota refuses Pods beyond its number.
+	// quota is the largest number of Pods that may exist.
 	quota int
-	// shuffled is set when update order ignores availability, as a priority strategy may.
+	// shuffled is set if the update order ignores availability, as a priority strategy may.
 	shuffled bool
-	// exact is set as long as the partition never asked for more old Pods than existed, so the number of old Pods at the
-	// end is known without the rollback gate.
+	// exact is set as long as the partition has never required more old Pods than existed. The number of old Pods at the
+	// end is then known even if Rollback is false.
 	exact bool
 	trace func(format string, args ...any)
-	// made and dropped say which revisions had Pods created and scaled in since the last foreign change of the world.
+	// made and dropped say of which revisions the controller has created or deleted Pods since the last change by
+	// somebody else.
 	made, dropped [2]bool
 }
 
@@ -108,7 +109,8 @@ func (w *world) noteSpec() {
 	}
 }
 
-// foreign notes a change of the world by somebody else, after which the controller may change its mind.
+// foreign records a change of the world by somebody else. After such a change, the controller may reverse its
+// actions.
 func (w *world) foreign() { w.made, w.dropped = [2]bool{}, [2]bool{} }
 
 func (w *world) add(old bool) *simPod {
@@ -155,7 +157,7 @@ func (w *world) counts() rollout.Counts {
 	return c
 }
 
-// disturb lets somebody else change the world.
+// disturb simulates a random change of the world by somebody else.
 func (w *world) disturb() {
 	if len(w.pods) > 0 {
 		p := w.pods[w.rng.IntN(len(w.pods))]
@@ -165,7 +167,7 @@ func (w *world) disturb() {
 			w.foreign()
 		case 2:
 			p.specified = true
-			w.exact = w.exact && !p.old // the Pod may go instead of a new Pod if there are too many Pods
+			w.exact = w.exact && !p.old // the Pod may be deleted as a surplus Pod instead of a new Pod
 			w.foreign()
 		case 3:
 			w.remove(p)
@@ -180,7 +182,7 @@ func (w *world) disturb() {
 	}
 }
 
-// calm ends obstacles to the end of a rollout by itself, or by the rules of the reference.
+// calm removes all obstacles to the end of a rollout.
 func (w *world) calm() {
 	s := &w.spec
 	w.quota = math.MaxInt
@@ -190,8 +192,8 @@ func (w *world) calm() {
 	if limit := s.ScaleMaxUnavailable; limit != nil && *limit == 0 {
 		s.ScaleMaxUnavailable = new(1)
 	}
-	// Crashed Pods stay crashed only if each is going to be replaced and no requested deletion waits for them, because
-	// crashed Pods may keep the deletion out of the budget.
+	// Crashed Pods stay crashed only if the rollout will replace each of them and no deletion is requested, because
+	// crashed Pods use up the budget that a requested deletion needs.
 	keep := s.Partition == 0 && w.count(func(p *simPod) bool { return p.specified }) == 0
 	for _, p := range w.pods {
 		p.crashed = p.crashed && keep && p.old
@@ -199,7 +201,7 @@ func (w *world) calm() {
 	w.noteSpec()
 }
 
-// tick lets time pass and reports any change.
+// tick advances the time by a tick, and reports whether anything has changed.
 func (w *world) tick() bool {
 	changed := false
 	for _, p := range w.pods {
@@ -217,14 +219,15 @@ func (w *world) tick() bool {
 
 func (w *world) start(p *simPod) { p.starting = 1 + w.rng.IntN(4) }
 
-// pass is a reconcile: cancel deletions, or create, or delete, or update. pass reports whether anything was done.
+// pass simulates a reconcile: cancel deletions, or create, or delete, or update Pods. pass reports whether anything
+// was changed.
 func (w *world) pass() (bool, error) {
 	if w.cancel() {
 		return true, nil
 	}
 	step := rollout.Plan(w.spec, w.counts())
 	w.trace("%+v -> %+v", w.counts(), step)
-	if step.Create > 0 && len(w.pods) < w.quota { // a refused creation holds nothing else up
+	if step.Create > 0 && len(w.pods) < w.quota { // a refused creation does not prevent other actions
 		return true, w.create(step)
 	}
 	if acted, err := w.delete(step); acted || err != nil {
@@ -233,7 +236,7 @@ func (w *world) pass() (bool, error) {
 	return w.update(step)
 }
 
-// cancel takes back wanted Pods that wait for their hook.
+// cancel cancels the deletion of wanted Pods that wait for their hook.
 func (w *world) cancel() bool {
 	n := w.spec.Replicas - len(w.pods) + w.count(func(p *simPod) bool { return p.specified || p.dying })
 	acted := false
@@ -307,7 +310,7 @@ func (w *world) delete(step rollout.Step) (bool, error) {
 	return acted, errors.Join(err, w.oscillates())
 }
 
-// pick returns up to n Pods that pass, ordered by the cost of their deletion, the cheapest first.
+// pick returns up to n Pods for which test returns true. Pods whose deletion costs least come first.
 func (w *world) pick(n int, test func(*simPod) bool) []*simPod {
 	var out []*simPod
 	for _, p := range w.pods {
@@ -343,7 +346,7 @@ func (w *world) condemn(p *simPod) {
 	p.dying, p.hook = true, 1+w.rng.IntN(3)
 }
 
-// check compares the available Pods before the controller's action with the present.
+// check compares the number of available Pods before the controller's action with the present number.
 func (w *world) check(action string, before int) error {
 	after, bound := w.count((*simPod).available), w.spec.Replicas-w.spec.MaxUnavailable
 	if after < min(before, bound) {
@@ -355,7 +358,8 @@ func (w *world) check(action string, before int) error {
 // update brings Pods to their wanted revision, within the budget.
 func (w *world) update(step rollout.Step) (bool, error) {
 	back := step.Back
-	// With marks, a marked Pod is chosen again and again until deleted. Otherwise more Pods would be marked than needed.
+	// If Pods are marked for deletion, a marked Pod is chosen again until the Pod is deleted. Otherwise too many Pods
+	// would be marked.
 	candidates := w.pick(len(w.pods), func(p *simPod) bool {
 		return p.old != back && !p.dying && (!p.specified || w.method == markForDeletion)
 	})
@@ -380,12 +384,12 @@ func (w *world) replace(p *simPod, back bool) {
 	case markForDeletion:
 		p.specified = true
 	default:
-		p.specified = w.hooks // nobody is to take the deletion back
+		p.specified = w.hooks // so that cancel does not cancel the deletion
 		w.condemn(p)
 	}
 }
 
-// verify checks a world without any further events.
+// verify checks the world when no further events can occur.
 func (w *world) verify() error {
 	old := w.count(func(p *simPod) bool { return p.old })
 	total, down := len(w.pods), w.count(func(p *simPod) bool { return !p.available() || p.specified })
@@ -400,13 +404,13 @@ func (w *world) verify() error {
 	return nil
 }
 
-// Bounds for a whole rollout: the time of foreign changes, and the number of passes of at most a dozen Pods afterwards.
+// busyTicks bounds the time with changes by somebody else, and quietTicks the number of passes afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
 )
 
-// simulate runs a rollout to its end and returns the first broken promise.
+// simulate runs a rollout to its end and returns the first violated guarantee.
 func simulate(seed uint64, trace func(string, ...any)) error {
 	w := newWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
@@ -438,7 +442,7 @@ func whole(t *testing.T, seed uint64) {
 	}
 }
 
-// TestWholeRollouts drives thousands of rollouts to their end under random interference.
+// TestWholeRollouts simulates thousands of rollouts with random changes by somebody else.
 func TestWholeRollouts(t *testing.T) {
 	const seeds = 4000
 	for seed := range uint64(seeds) {
@@ -448,12 +452,12 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // no seed of the test
+		f.Add(seed << 32) // none of the seeds of TestWholeRollouts
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {
 			_ = simulate(seed, t.Logf)
-			t.Fatal(err) // the fuzzer names the file for a replay
+			t.Fatal(err) // the fuzzer prints the name of the file with the input
 		}
 	})
 }

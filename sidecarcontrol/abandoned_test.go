@@ -20,8 +20,8 @@ func serving(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestAbandonedHotUpgrade: a set deleted in the middle of a hot upgrade holds other sets up for a while, and not for
-// ever.
+// TestAbandonedHotUpgrade: a set that was deleted during its hot upgrade delays upgrades by other sets only for a
+// limited time.
 func TestAbandonedHotUpgrade(t *testing.T) {
 	c := newControl(t)
 	h := sidecarcontrol.Spec{Name: "hot", Selector: selector("app", "web"), Version: "100"}
@@ -59,7 +59,7 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 	}{{time.Minute, true}, {9 * time.Minute, true}, {10 * time.Minute, false}, {time.Hour, false}} {
 		at := now.Add(tc.after)
 		updated := c.Read(pod, set, at)
-		updated.Updated = true // the set has had its turn
+		updated.Updated = true // as after the set's own upgrade
 		if wait := updated.RequeueAfter; tc.held && wait != 10*time.Minute-tc.after {
 			t.Errorf("after %v: look again after %v", tc.after, wait)
 		}
@@ -70,8 +70,8 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestAbandonedProof: only time can prove that a sidecar runs its image, and the set that would note the begin of the
-// proof was deleted. Other sets wait for a while, and not for ever.
+// TestAbandonedProof: only waiting can prove that a sidecar runs its image, and the set whose pass would record the
+// begin of the wait was deleted. Upgrades by other sets are delayed only for a limited time.
 func TestAbandonedProof(t *testing.T) {
 	c := newControl(t)
 	cold2 := spec("cold", "log")
@@ -102,7 +102,8 @@ func TestAbandonedProof(t *testing.T) {
 	}
 }
 
-// TestForgedHotUpgrade: a serving Pod that names a hot upgrade by a missing set holds nobody up.
+// TestForgedHotUpgrade: annotations about a hot upgrade by a set that does not exist do not delay other sets, if the
+// Pod is in service.
 func TestForgedHotUpgrade(t *testing.T) {
 	c := newControl(t)
 	forged := serving(inject(t, newPod("app", "x-1", "x-2"), newSet(t, spec("cold", "log"))))
@@ -112,7 +113,7 @@ func TestForgedHotUpgrade(t *testing.T) {
 	cold2.Containers[0].Image = "log:v2"
 	set := newSet(t, cold2)
 	s := c.Read(forged, set, now)
-	s.Updated = true // the set has had its turn
+	s.Updated = true // as after the set's own upgrade
 	other := serving(inject(t, newPod("app"), newSet(t, spec("cold", "log"))))
 	choice := sidecarcontrol.Choose([]sidecarcontrol.Standing{s, c.Read(other, set, now)}, sidecarcontrol.Rollout{MaxUnavailable: 1})
 	if len(choice.Upgrade) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// BenchmarkInject injects 3 of 1,000 sets, matching included: a sidecar with volume and shared mounts, a sidecar with
+// BenchmarkInject finds and injects 3 of 1,000 sets: a sidecar with volume and shared mounts, a sidecar with
 // transferred env, and a native sidecar.
 func BenchmarkInject(b *testing.B) {
 	index := sidecarcontrol.NewIndex()

@@ -23,8 +23,7 @@ type Rollout struct {
 	// MaxUnavailable is the largest number of the set's Pods that may be out of service because of upgrades. A Pod that
 	// is out of service already is upgraded in any case, and counts towards MaxUnavailable until the Pod is in service.
 	MaxUnavailable int
-	// Order is the order in which Pods are upgraded. The zero value upgrades first the Pods that are farthest from
-	// being in service.
+	// Order is the order in which Pods are upgraded. With the zero value, Pods that are not in service come first.
 	Order podorder.Update
 	// PartitionPath and MaxUnavailablePath are the field paths of Partition and MaxUnavailable, used only in Limits.
 	PartitionPath, MaxUnavailablePath string
@@ -71,9 +70,9 @@ func Choose(pods []Standing, r Rollout) Choice {
 	for i, pod := range waiting {
 		s := byPod[pod]
 		switch {
-		case s.IsAway(): // counted already; a newer image may repair the Pod
+		case s.IsAway(): // counted above; a newer image may repair the Pod
 		case !s.Ready:
-			away++ // the Pod is out of service already, and counts as such from now on
+			away++ // this Pod is out of service, and counts from now on
 		case away >= r.MaxUnavailable:
 			choice.limit(rollout.UpdateLimited, r.MaxUnavailablePath, r.MaxUnavailable, len(waiting)-i)
 			return choice

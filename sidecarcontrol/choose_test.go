@@ -12,7 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Caches return Pods in any order. Equal Pods must lead to the same choice in each pass and in each process.
+// TestChooseDoesNotDependOnTheOrderOfPods: caches return Pods in any order, and equal Pods must lead to the same
+// choice in each pass and in each process.
 func TestChooseDoesNotDependOnTheOrderOfPods(t *testing.T) {
 	var standings []sidecarcontrol.Standing
 	for i := range 6 {

@@ -115,8 +115,8 @@ func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool
 	return append(env, own[i])
 }
 
-// places are the mount paths and volumes that a container uses already. They are kept in maps because a Pod may have
-// thousands of mounts.
+// places are the mount paths and volumes that a container uses already, kept in maps because a Pod may have thousands
+// of mounts.
 type places struct{ paths, mounted, mapped map[string]bool }
 
 func placesOf(c *corev1.Container) places {

@@ -22,8 +22,8 @@
 // says so. Native sidecars (init containers with restartPolicy Always) are upgraded like ordinary containers. Init
 // containers that have ended are not upgraded.
 //
-// An upgrade is done when the node reports the new image, judged by package inplaceupdate. An annotation keeps, for
-// each set, the record of each container's earlier image.
+// An upgrade is complete when the node's report proves that the new image runs, by the rules of package
+// inplaceupdate. For each set, an annotation records each container's earlier image.
 //
 // # Hot upgrades
 //
@@ -39,8 +39,8 @@
 //
 // Annotations give each container its own version and its twin's version. A container reads these annotations through
 // env variables when the container starts. If the new image does not work, the upgrade stays in the second row of the
-// table: the old container continues to work. A corrected image is given to the failing container. If the set returns
-// to the working image, the upgrade ends.
+// table, and the old container continues to work. A later upgrade gives a corrected image to the failing container.
+// If the set returns to the working image, the upgrade ends.
 //
 // During an upgrade at least one of the twins is ready at any time. The Pod as a whole is not always Ready: a Pod's
 // Ready condition covers all containers. A hot sidecar with a readiness probe therefore takes the Pod out of Services

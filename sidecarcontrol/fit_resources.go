@@ -41,7 +41,7 @@ func (d *draft) fitLimits(whole corev1.ResourceList) {
 	}
 }
 
-// names returns the names of the sets, for reasons.
+// names returns the names of the sets, for the text of a reason.
 func (d *draft) names() string {
 	names := make([]string, len(d.sets))
 	for i, set := range d.sets {

@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzInject: for any Pod and sets, a second injection changes nothing, the order of the sets does not matter, no
-// container appears twice, the Pod's own containers stay, and a refused Pod is unchanged.
+// container appears twice, the Pod's own containers are kept, and a refused Pod is unchanged.
 func FuzzInject(f *testing.F) {
 	f.Add([]byte(`{"spec":{"containers":[{"name":"app","env":[{"name":"A","value":"1"}],"volumeMounts":[{"name":"v","mountPath":"/v","subPathExpr":"$(A)"}]}],"initContainers":[{"name":"i"}]}}`),
 		[]byte(`[{"Name":"one","Containers":[{"name":"s","image":"s:v1","shareMounts":true,"transferEnv":[{"container":"app","names":["A"]}]}]},`+

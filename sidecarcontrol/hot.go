@@ -78,12 +78,12 @@ type pair struct {
 // twin is one of the two containers of a pair.
 type twin struct {
 	name, image string
-	// isEmpty says that the twin is idle, judged by its version. The image does not count, because the set may name
-	// another empty image by now. settled says that the twin runs the image of its spec and is ready.
+	// isEmpty says that the twin is idle according to its version annotation. The image does not show this, because the
+	// set may name another empty image by now. settled says that the twin runs the image of its spec and is ready.
 	isEmpty, settled bool
 }
 
-// move is what must be done to a pair.
+// move is the next action on a pair.
 type move int
 
 const (
@@ -97,7 +97,7 @@ const (
 	turnBack
 )
 
-// target returns the index of the twin that gets the new image. The first rule that applies decides.
+// target returns the index of the twin that gets the new image. The first matching rule decides.
 func (p *pair) target() int {
 	for _, rule := range []struct {
 		applies bool
@@ -169,8 +169,8 @@ func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Containe
 	return pairs, true, nil
 }
 
-// othersFlip reports whether a hot upgrade of another set is in progress, whose end will restart a container: an idle
-// twin still has a version.
+// othersFlip reports whether a hot upgrade of another set is in progress, so that a container will restart at the end
+// of the upgrade: an idle twin still has a version.
 func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 	w, err := readWorking(pod.Annotations, &c.keys)
 	if err != nil {

@@ -93,8 +93,8 @@ func (x *Index) delete(name string) {
 	}
 }
 
-// rarest returns the labels under which to list a set with the selector: the labels of a requirement with a list of
-// values. If there are several such requirements, rarest takes the requirement whose labels list the fewest other sets.
+// rarest returns the labels under which to list a set with the selector: the labels that a single requirement of the
+// selector allows. Among several requirements, rarest takes the requirement whose labels list the fewest other sets.
 func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {

@@ -48,7 +48,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestIndexFindsWhatMatches holds the index against a plain look at all sets, while sets come, change and go.
+// TestIndexFindsWhatMatches compares the index with a test of every single set, while sets are added, changed and
+// deleted.
 func TestIndexFindsWhatMatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }

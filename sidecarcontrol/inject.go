@@ -49,9 +49,9 @@ type Facts struct {
 // with the codes above, NoTargetContainer or InvalidExpression. InvalidConfig and InvalidSet mean that the Control or a
 // set was not made with its constructor.
 //
-// Inject gives the Pod new slices and does not write to old slices. The injected containers share memory with the sets:
-// later code may replace pointers, slices and maps in the Pod's containers and volumes, but must not modify what they
-// point to.
+// Inject gives the Pod new slices and does not write to old slices. The injected containers share memory with the
+// sets: later code may replace pointers, slices and maps in the Pod's containers and volumes, but must not modify the
+// values behind them.
 func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, error) {
 	if c.updater == nil {
 		return nil, reason.List{{Code: InvalidConfig, Detail: "the Control was not made with New"}}
@@ -135,7 +135,7 @@ type draft struct {
 	pod     *corev1.Pod
 	sets    []*Set
 
-	// own lists the Pod's containers that no set has injected. Sidecars copy mounts, devices and env from these
+	// own lists the Pod's own containers, which no set has injected. Sidecars copy mounts, devices and env from these
 	// containers.
 	own         []*corev1.Container
 	injected    map[string]*Set // set by container name

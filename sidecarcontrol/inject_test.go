@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestPlaces: where sidecars go among the Pod's own containers.
+// TestPlaces: each case has the positions of the sidecars among the Pod's own containers.
 func TestPlaces(t *testing.T) {
 	after := func(s *sidecarcontrol.Sidecar) { s.AfterApp = true }
 	for _, tc := range []struct {
@@ -88,7 +88,7 @@ func sleeps(seconds int64) func(*sidecarcontrol.Sidecar) {
 	}
 }
 
-// asks gives a sidecar CPU.
+// asks returns the sidecar with a CPU request and a CPU limit, if not empty.
 func asks(s sidecarcontrol.Sidecar, request, limit string) sidecarcontrol.Sidecar {
 	for list, value := range map[*corev1.ResourceList]string{&s.Resources.Requests: request, &s.Resources.Limits: limit} {
 		if value != "" {
@@ -102,7 +102,7 @@ func asking(set, request, limit string) sidecarcontrol.Spec {
 	return sidecarcontrol.Spec{Name: set, Containers: []sidecarcontrol.Sidecar{asks(side("side"), request, limit)}}
 }
 
-// whole gives the Pod as a whole the given CPU. The Pod's own container asks for 50m.
+// whole sets the given Pod-level CPU limit or request. The Pod's own container requests 50m.
 func whole(list, cpu string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -127,7 +127,7 @@ func TestSortContainers(t *testing.T) {
 	}
 }
 
-// TestContainer: shares of a sidecar called "side" in the Pod's own container "app".
+// TestContainer: sidecar "side" gets mounts, devices and env from the Pod's own container "app".
 func TestContainer(t *testing.T) {
 	env := func(pairs ...string) (out []corev1.EnvVar) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -270,7 +270,7 @@ func TestManyMounts(t *testing.T) {
 	}
 }
 
-// TestVolumesAndSecrets: needs of sidecars beside their containers.
+// TestVolumesAndSecrets: an injection adds the volumes and pull secrets that sidecars need.
 func TestVolumesAndSecrets(t *testing.T) {
 	volume := func(name, path string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
@@ -303,7 +303,7 @@ func TestVolumesAndSecrets(t *testing.T) {
 	}
 }
 
-// TestRecords: the Pod's annotations about its sidecars afterwards.
+// TestRecords: an injection records the sidecars in the Pod's annotations.
 func TestRecords(t *testing.T) {
 	one := spec("one", "b", "a")
 	one.InitContainers = []sidecarcontrol.Sidecar{native("n"), side("plain")}
@@ -520,7 +520,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPins: the share of 2,000 Pods with the pinned version.
+// TestPins: each case has the fraction of 2,000 Pods that get the pinned version.
 func TestPins(t *testing.T) {
 	old := newSet(t, spec("one", "old"))
 	for _, tc := range []struct {
@@ -557,7 +557,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestNotInjected: Pods without any sidecar.
+// TestNotInjected: each case is a Pod that gets no sidecars.
 func TestNotInjected(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -583,7 +583,7 @@ func TestNotInjected(t *testing.T) {
 	}
 }
 
-// TestReplaced: a sidecar takes the place of a container of its name, and Replaced returns the container's path.
+// TestReplaced: a sidecar replaces a container of the same name, and Replaced returns the container's path.
 func TestReplaced(t *testing.T) {
 	s := spec("one", "a", "b")
 	s.InitContainers = []sidecarcontrol.Sidecar{{Container: corev1.Container{Name: "setup", Image: "setup:v1"}}, {Container: corev1.Container{Name: "other", Image: "setup:v1"}}}
@@ -601,7 +601,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestZeroValues: values not made with their constructor are refused or do nothing.
+// TestZeroValues: zero values are refused or have no effect.
 func TestZeroValues(t *testing.T) {
 	c, set, pod := newControl(t), newSet(t, spec("one", "a")), newPod("app")
 	for want, inject := range map[reason.Code]func() ([]*sidecarcontrol.Set, error){
@@ -633,7 +633,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestHash holds hashes written by OpenKruise.
+// TestHash compares HashOf with hashes written by OpenKruise.
 func TestHash(t *testing.T) {
 	const input = `{"containers":[{"name":"container1","image":"test-image","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{}}]}`
 	if got, want := sidecarcontrol.HashOf([]byte(input)), "w26c4x8fz245642fdv499b464248f974xddx4x55z5dw55bc6x66464fxz77dc78"; got != want {

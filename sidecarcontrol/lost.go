@@ -31,7 +31,7 @@ func (g *given) load(pod *corev1.Pod, keys *Keys) {
 }
 
 // upgradedAt returns when a set last upgraded images, or the zero time if never. An injection writes both hash
-// annotations at once, an upgrade of images only the first. Call load first.
+// annotations, and an upgrade of images writes only HashAnnotation. Call load first.
 func (g *given) upgradedAt(set string) time.Time {
 	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {
 		return time.Time{}
@@ -48,7 +48,7 @@ func (c *Control) lost(pod *corev1.Pod, set string, g *given, now time.Time) (wa
 	g.load(pod, &c.keys)
 	begun := g.upgradedAt(set)
 	since := now.Sub(begun)
-	if begun.IsZero() || since >= lostPatience || since < -time.Minute { // clocks differ by less than a minute
+	if begun.IsZero() || since >= lostPatience || since < -time.Minute { // two clocks may differ by up to a minute
 		return nil, 0
 	}
 	names := sets.New[string]()

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestLostState: the Pod of an upgrade does not serve before its node runs the new image, even if somebody changes the
-// recorded state.
+// TestLostState: during an upgrade, a Pod does not count as in service before its node runs the new image, even if
+// somebody changes the recorded state.
 func TestLostState(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a", "b")
@@ -53,8 +53,8 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// TestFlipAfterLostState: a hot upgrade goes on although somebody has removed its state, and another set counts the Pod
-// as away, for ten minutes: the set of the hot sidecar may be gone.
+// TestFlipAfterLostState: a hot upgrade continues after somebody has removed its state. For ten minutes, another set
+// counts the Pod as out of service, but no longer, because the set of the hot sidecar may have been deleted.
 func TestFlipAfterLostState(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "proxy")
@@ -89,8 +89,8 @@ func TestFlipAfterLostState(t *testing.T) {
 	}
 }
 
-// TestUpgradeAfterLostState: a further upgrade waits for the containers of an upgrade whose state somebody has removed,
-// and leaves the serving twin of a hot sidecar alone.
+// TestUpgradeAfterLostState: a further upgrade waits for the containers of an upgrade whose state somebody has
+// removed, and does not change the working twin of a hot sidecar.
 func TestUpgradeAfterLostState(t *testing.T) {
 	version := func(image, proxy string) *sidecarcontrol.Set {
 		s := spec("one", "proxy")
@@ -112,7 +112,7 @@ func TestUpgradeAfterLostState(t *testing.T) {
 	pod.CreationTimestamp = metav1.NewTime(now.Add(-1))
 	pod = upgrade(pod, version("mesh:v2", "proxy:v1"))
 	delete(pod.Annotations, keys().StateAnnotation)
-	pod.Status.ObservedGeneration = pod.Generation // and the node has not restarted the container
+	pod.Status.ObservedGeneration = pod.Generation // the node has not restarted the container
 	pod = upgrade(pod, version("mesh:v2", "proxy:v2"))
 	pod.Status.ObservedGeneration = pod.Generation
 	set := version("mesh:v2", "proxy:v2")
@@ -134,8 +134,9 @@ func TestUpgradeAfterLostState(t *testing.T) {
 	}
 }
 
-// TestNotLost: a node may report an image by another name or by an ID. Clocks of webhooks and API servers differ, and
-// API servers before Kubernetes 1.33 count no generations of Pods.
+// TestNotLost: an upgrade is not lost only because a node reports an image by another name or by an ID, because the
+// clocks of webhook and API server differ, or because the API server (before Kubernetes 1.33) counts no generations
+// of Pods.
 func TestNotLost(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a")
@@ -183,7 +184,7 @@ func TestNotLost(t *testing.T) {
 	}
 }
 
-// TestForgedLostRecords: a user with access to a Pod decides the length and the times of its records.
+// TestForgedLostRecords: a user who may write a Pod can write records of any length and with any times.
 func TestForgedLostRecords(t *testing.T) {
 	c, set := newControl(t), newSet(t, spec("one", "a"))
 	pod := injected(t, set)

@@ -45,7 +45,7 @@ func newControl(t testing.TB) *sidecarcontrol.Control {
 	return c
 }
 
-// spec returns a set of cold sidecars with the given names. Each runs <name>:v1.
+// spec returns a set of sidecars with the given names, without hot upgrades. Each sidecar has the image <name>:v1.
 func spec(name string, sidecars ...string) sidecarcontrol.Spec {
 	s := sidecarcontrol.Spec{Name: name, Selector: selector("app", "web"), Version: "100"}
 	for _, sidecar := range sidecars {
@@ -79,7 +79,7 @@ func newSet(t testing.TB, s sidecarcontrol.Spec) *sidecarcontrol.Set {
 	return set
 }
 
-// newPod returns a Pod with containers of the given names. Each runs <name>:v1.
+// newPod returns a Pod with containers of the given names. Each container has the image <name>:v1.
 func newPod(containers ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"}}}
 	for _, name := range containers {
@@ -103,7 +103,7 @@ func names(containers []corev1.Container) (out []string) {
 	return out
 }
 
-// failed is any reason.
+// failed returns an arbitrary reason.
 func failed() reason.Reason { return reason.Reason{Code: sidecarcontrol.NotUpgradable} }
 
 func errEnded() error { return inplaceupdate.ContainerEnded }

@@ -45,7 +45,7 @@ func readRecords(annotations map[string]string, key string) (records, error) {
 }
 
 // of returns the record of a set, or the zero value if the record is missing or cannot be parsed. Early releases of
-// OpenKruise recorded only the hash.
+// OpenKruise recorded only the hash, as a JSON string.
 func (r records) of(set string) (out record) {
 	raw, ok := r[set]
 	if !ok || json.Unmarshal(raw, &out) == nil {
@@ -113,8 +113,8 @@ func (k *Keys) recordIn(annotations map[string]string, sets []*Set, now time.Tim
 	return err
 }
 
-// maxSets is the largest number of sets that a Pod may name. Everybody who may write Pods can write the list, and every
-// name costs memory in everything that watches Pods.
+// maxSets is the largest number of sets that a Pod may name. Everybody who may write Pods can write the list, and
+// every name costs memory in every program that watches Pods.
 const maxSets = 100
 
 // Injected returns the sorted names of the sets injected into a Pod, according to the Pod's annotation. If a Pod has

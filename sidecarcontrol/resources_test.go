@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// sized gives a sidecar half of the targets' CPU.
+// sized gives a sidecar a policy: half of the targets' CPU.
 func sized(targets string) func(*sidecarcontrol.Sidecar) {
 	return func(s *sidecarcontrol.Sidecar) {
 		half := sizing.Expressions{CPU: "max(cpu*50%, 50m)"}
@@ -140,7 +140,7 @@ func TestResourcesPolicy(t *testing.T) {
 	}
 }
 
-// TestNoTargetIsNamed: the creator of a Pod learns which set refuses the Pod, and for which sidecar.
+// TestNoTargetIsNamed: the error names the set and the sidecar because of which the Pod is refused.
 func TestNoTargetIsNamed(t *testing.T) {
 	control := newControl(t)
 	for _, tc := range []struct {

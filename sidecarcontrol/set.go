@@ -43,8 +43,8 @@ type Spec struct {
 	ImagePullSecrets []corev1.LocalObjectReference
 	// Annotations are added to the Pod's annotations, in order.
 	Annotations []AnnotationPatch
-	// Hash and HashWithoutImages identify the injected content. If empty, a hash is computed from the sidecars. A
-	// caller that has already published hashes must pass the published hashes.
+	// Hash and HashWithoutImages identify the injected content. If empty, a hash is computed from the sidecars. If
+	// hashes were written to Pods already, for example by another controller, pass the same hashes.
 	Hash, HashWithoutImages string
 	// Revision is recorded on Pods, for callers that keep a history of sets. Optional.
 	Revision string
@@ -81,7 +81,7 @@ type Sidecar struct {
 	AfterApp bool `json:"afterApp,omitempty"`
 	// Hot makes upgrades without a gap possible: the container is injected twice, as a working and an idle twin.
 	Hot *Hot `json:"hot,omitempty"`
-	// ShareMounts and ShareDevices copy volume mounts and devices of the Pod's own containers to the sidecar.
+	// ShareMounts and ShareDevices copy volume mounts and volume devices of the Pod's own containers to the sidecar.
 	ShareMounts  bool `json:"shareMounts,omitempty"`
 	ShareDevices bool `json:"shareDevices,omitempty"`
 	// TransferEnv copies env variables of the Pod's own containers to the sidecar.
@@ -108,7 +108,7 @@ type TransferEnv struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// PatchPolicy says what to do if the Pod has the annotation already.
+// PatchPolicy says what to do if the Pod already has an annotation of the patch.
 type PatchPolicy string
 
 // These are the policies of an AnnotationPatch.
@@ -287,14 +287,14 @@ func withoutImages(list []Sidecar) []Sidecar {
 	return out
 }
 
-// HashOf returns the hash of the JSON of the injected sidecars: SHA-256, in an alphabet that forms no words. OpenKruise
-// computes the same hash.
+// HashOf returns the hash of the JSON of the injected sidecars: SHA-256, in an alphabet without vowels, so that no
+// words appear. OpenKruise computes the same hash.
 func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return rand.SafeEncodeString(hex.EncodeToString(sum[:]))
 }
 
-// compiler collects what is invalid in a set.
+// compiler collects the errors in a Spec.
 type compiler struct {
 	set      *Set
 	problems reason.List

@@ -115,7 +115,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestSetIsNotShared: the injected parts belong to the Pod alone, and the set stays unchanged.
+// TestSetIsNotShared: changes of a Pod's sidecars after the injection do not change the set.
 func TestSetIsNotShared(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].Env = append(make([]corev1.EnvVar, 0, 8), corev1.EnvVar{Name: "A"})
@@ -133,7 +133,7 @@ func TestSetIsNotShared(t *testing.T) {
 	}
 }
 
-// TestEqual: fields read by Read and Upgrade count, and fields for new Pods alone do not.
+// TestEqual: Equal compares the fields that Read and Upgrade use, and ignores fields that matter only for new Pods.
 func TestEqual(t *testing.T) {
 	base := spec("mesh", "proxy")
 	base.InitContainers = []sidecarcontrol.Sidecar{native("dns")}
@@ -168,7 +168,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestSetIsACopy: later changes of the spec change no set.
+// TestSetIsACopy: later changes of the Spec do not change the Set.
 func TestSetIsACopy(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
@@ -184,7 +184,7 @@ func TestSetIsACopy(t *testing.T) {
 	}
 }
 
-// TestEnvFromFiles: a volume used only for env variables is injected, too.
+// TestEnvFromFiles: a volume used only by env variables is injected, too.
 func TestEnvFromFiles(t *testing.T) {
 	s := spec("one", "a")
 	s.Volumes = []corev1.Volume{{Name: "settings"}, {Name: "unused"}}
@@ -194,7 +194,7 @@ func TestEnvFromFiles(t *testing.T) {
 	}
 }
 
-// TestSharedPropagation: an unprivileged sidecar gets the allowed part of a mount with propagation in both directions.
+// TestSharedPropagation: an unprivileged sidecar gets a mount with propagation Bidirectional as HostToContainer.
 func TestSharedPropagation(t *testing.T) {
 	for privileged, want := range map[bool]corev1.MountPropagationMode{false: corev1.MountPropagationHostToContainer, true: corev1.MountPropagationBidirectional} {
 		s := spec("one", "a")
@@ -210,8 +210,8 @@ func TestSharedPropagation(t *testing.T) {
 	}
 }
 
-// TestSharedVariables: SC-27 a shared path expands as for the application, even if its variables refer to further
-// variables.
+// TestSharedVariables: a path in a shared mount expands to the same value as in the application's container, even if
+// its variables refer to other variables.
 func TestSharedVariables(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].ShareMounts = true

@@ -100,8 +100,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	waits := c.wait(&s, set, states, g, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
-		// If the kubelet has not observed the spec yet, only the containers that wait count as not ready. So the other
-		// twin of a pair may count as ready.
+		// If the kubelet has not observed the spec yet, only the containers that wait count as not ready. A container that
+		// does not wait, such as the other twin of a pair, may count as ready.
 		return status != nil && status.Ready && !waits.Has(container.Name)
 	}
 	var known bool
@@ -162,7 +162,6 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 	return true
 }
 
-// failing returns a reason for each sidecar of a Pod that is not ready.
 func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	look := func(list string, container *corev1.Container) {
 		status := podstate.ContainerStatus(pod, container.Name)
@@ -301,8 +300,9 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	return change
 }
 
-// If another set's upgrade waits only for the end of its hot upgrade, or for a proof by waiting, the upgrade counts as
-// in progress until flipPatience after its begin. After that time, the other set may have been deleted or changed.
+// flipPatience is the time after the begin of another set's upgrade until which the upgrade counts as in progress, if
+// the upgrade waits only for the end of its hot upgrade or for a proof by waiting. An upgrade that takes longer may
+// belong to a set that was deleted or changed.
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod is in progress.
@@ -317,7 +317,7 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 			s.requeue(left)
 			return true
 		}
-		if at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less than a minute
+		if at.After(begun) && at.Before(now.Add(time.Minute)) { // two clocks may differ by up to a minute
 			begun = at
 		}
 	}
@@ -329,9 +329,9 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	return true
 }
 
-// another returns what another set's upgrade waits for, the time after which the caller must ask again because no event
-// announces the end, and when the upgrade began. If somebody has removed the upgrade's state, the time comes from the
-// record of the hash.
+// another returns the reasons why another set's upgrade waits, the time after which the caller must ask again because
+// no event announces the end, and when the upgrade began. If somebody has removed the upgrade's state, the time comes
+// from the record of the hash.
 func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g *given, now time.Time,
 ) (waiting reason.List, left time.Duration, begun time.Time) {
 	if view := c.viewOf(pod, state); view != nil {
@@ -342,9 +342,10 @@ func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g 
 	return waiting, left, g.upgradedAt(set)
 }
 
-// goesOn returns what another set's upgrade waits for. If only waiting can prove an image, and nobody has recorded when
-// the wait began, the set may have been deleted: such an upgrade counts until flipPatience after its begin. left, if
-// positive, is the time after which the caller must ask again, because the wait may end without an event.
+// goesOn returns the reasons why another set's upgrade waits. If only waiting can prove an image, and nobody has
+// recorded when the wait began, the set may have been deleted: such an upgrade counts until flipPatience after its
+// begin. left, if positive, is the time after which the caller must ask again, because the wait may end without an
+// event.
 func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
 	step, err := c.updater.Next(view, now)
 	if err != nil || step.Change.IsEmpty() {
@@ -364,9 +365,9 @@ func (s *Standing) requeue(after time.Duration) {
 	}
 }
 
-// Unfinished lists what all in-place upgrades that have begun in a Pod wait for, of any set: containers not known to
-// run their image. A caller that asks whether a Pod is in service need not know the sets. Annotations that cannot be
-// parsed are ignored.
+// Unfinished lists the reasons why upgrades that have begun in a Pod are not complete, for all sets: containers not
+// known to run their image. Callers can find out whether a Pod is in service without knowing its sets. Annotations
+// that cannot be parsed are ignored.
 func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	g := &given{}
@@ -382,7 +383,7 @@ func begunAt(state json.RawMessage) time.Time {
 	var begun struct {
 		At time.Time `json:"updateTimestamp"`
 	}
-	_ = json.Unmarshal(state, &begun) // a state that cannot be parsed waits for nothing
+	_ = json.Unmarshal(state, &begun) // a state that cannot be parsed counts as no upgrade
 	return begun.At
 }
 

@@ -59,8 +59,8 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	}
 	change, err := e.change(now)
 	if s.IsAway() || !s.Ready {
-		// The patch must fail if the Pod has changed: taking a Pod out of service that is in service again must be
-		// counted in the budget.
+		// The patch must fail if the Pod has changed. The Pod may be in service again, and then the upgrade needs a part of
+		// the budget.
 		change.ResourceVersion = s.Pod.ResourceVersion
 	}
 	return change, err

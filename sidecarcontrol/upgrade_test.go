@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// node reports the Pod like its kubelet once all containers run the images of the spec, except the unready containers.
+// node writes the status that a kubelet reports when all containers run the images of the spec, and all but the
+// unready containers are ready.
 func node(pod *corev1.Pod, unready ...string) {
 	report := func(list []corev1.Container, statuses []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
 		for i := range list {
@@ -94,7 +95,7 @@ func injected(t testing.TB, sets ...*sidecarcontrol.Set) *corev1.Pod {
 	return pod
 }
 
-// images returns the wanted images of a Pod's containers.
+// images returns the images in the spec of a Pod, by container.
 func images(pod *corev1.Pod) map[string]string {
 	out := map[string]string{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -149,7 +150,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestTwoSets: the writes of a set leave another set's records alone, and lose none.
+// TestTwoSets: the writes of a set keep the records of another set unchanged.
 func TestTwoSets(t *testing.T) {
 	c := newControl(t)
 	one, two := newSet(t, spec("one", "a")), newSet(t, spec("two", "b"))
@@ -173,8 +174,8 @@ func TestTwoSets(t *testing.T) {
 	}
 }
 
-// TestFreeToTake: a Pod upgraded beyond the budget because the Pod does not serve is upgraded only if the Pod still
-// does not serve.
+// TestFreeToTake: a Pod that is out of service is upgraded without budget, and the patch fails if the Pod has
+// returned to service.
 func TestFreeToTake(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")
@@ -248,7 +249,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestForgedRecords: annotations written by anybody change no container outside the set, and use up no budget.
+// TestForgedRecords: forged annotations change no container outside the set, and use up no budget.
 func TestForgedRecords(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")
@@ -295,7 +296,7 @@ func outdated(s sidecarcontrol.Standing) sidecarcontrol.Standing {
 	return s
 }
 
-// hotState is a row of the cycle: image and versions of both twins, and the working twin.
+// hotState renders a step of a hot upgrade: image and versions of both twins, and the working twin.
 func hotState(pod *corev1.Pod) string {
 	var parts []string
 	for _, name := range []string{"mesh-1", "mesh-2"} {
@@ -308,7 +309,7 @@ func hotState(pod *corev1.Pod) string {
 	return strings.Join(append(parts, w["mesh"]), ", ")
 }
 
-// TestHotUpgrade walks through whole cycles.
+// TestHotUpgrade makes several whole hot upgrades.
 func TestHotUpgrade(t *testing.T) {
 	version := func(image, resourceVersion string) *sidecarcontrol.Set {
 		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}
@@ -376,8 +377,8 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestIdleNotReady: a Pod with an unready idle container is out of service for all of its sets, as after each hot
-// upgrade.
+// TestIdleNotReady: a Pod with an unready idle container is out of service for all of its sets. Every hot upgrade
+// ends with such a Pod.
 func TestIdleNotReady(t *testing.T) {
 	c := newControl(t)
 	mesh := newSet(t, sidecarcontrol.Spec{Name: "mesh", Version: "1", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}})
@@ -402,7 +403,8 @@ func TestIdleNotReady(t *testing.T) {
 	}
 }
 
-// TestHotUpgradeUnseen: a second upgrade before the node has seen the first upgrade leaves the serving container alone.
+// TestHotUpgradeUnseen: a second upgrade before the node has acted on the first upgrade does not change the working
+// container.
 func TestHotUpgradeUnseen(t *testing.T) {
 	version := func(image, resourceVersion string) *sidecarcontrol.Set {
 		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}
@@ -428,8 +430,8 @@ func TestHotUpgradeUnseen(t *testing.T) {
 	}
 }
 
-// TestHotUpgradeReverted: an image taken back before the node has seen the change does not make its container a serving
-// container.
+// TestHotUpgradeReverted: if an image change is reverted before the node acts, the changed container does not count
+// as working.
 func TestHotUpgradeReverted(t *testing.T) {
 	version := func(mesh, proxy, resourceVersion string) *sidecarcontrol.Set {
 		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("proxy"), side("mesh", hot)}}
@@ -448,13 +450,13 @@ func TestHotUpgradeReverted(t *testing.T) {
 	}
 	next := version("v2", "proxy:v1", "200")
 	upgrade(next)
-	node(pod) // v1 and v2 run
+	node(pod) // one twin runs v1 and the other v2
 	standing := c.Read(pod, next, now)
 	change, err := c.Flip(&standing, next, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod = send(t, pod, change) // from here on the node sees nothing
+	pod = send(t, pod, change) // from here on the node does not act
 	for _, set := range []*sidecarcontrol.Set{version("v3", "proxy:v1", "300"), version("v1", "proxy:v1", "400"), version("v1", "proxy:v2", "500")} {
 		upgrade(set)
 		if got := images(pod)["mesh-2"]; got != "v2" {
@@ -466,7 +468,7 @@ func TestHotUpgradeReverted(t *testing.T) {
 	}
 }
 
-// TestFlipWaits: HU-9 conditions of a flip.
+// TestFlipWaits: a hot upgrade is finished only when all other containers are ready.
 func TestFlipWaits(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -539,8 +541,9 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestChoose: letters are Pods: r ready, u not ready, R updated and ready, U updated and not ready, x not upgradable, B
-// busy with another set, w another upgrade of the same set goes on. want are the numbers of the Pods to upgrade.
+// TestChoose: each letter is a Pod: r ready, u not ready, R updated and ready, U updated and not ready, x not
+// upgradable, B busy with another set's upgrade, w during an earlier upgrade of the same set. want lists the indexes
+// of the Pods to upgrade.
 func TestChoose(t *testing.T) {
 	for _, tc := range []struct {
 		name, pods string
@@ -611,11 +614,12 @@ func TestUpgradeOfAnEndedContainer(t *testing.T) {
 	}
 }
 
-// TestEndedContainers: nothing waits for a container ended for good, and its Pod cannot be upgraded.
+// TestEndedContainers: no upgrade waits for a container that has ended for good, and the container's Pod cannot be
+// upgraded.
 func TestEndedContainers(t *testing.T) {
 	type answer struct {
 		Blocked, Failing bool
-		Limits           string // of a serving Pod that waits for its upgrade
+		Limits           string // the limits for another Pod, in service and outdated
 	}
 	const held = "UpdateLimited"
 	for _, tc := range []struct {
@@ -659,7 +663,7 @@ func TestEndedContainers(t *testing.T) {
 	}
 }
 
-// TestNotRead: an upgrade needs a standing with the given set.
+// TestNotRead: Upgrade and Flip need a Standing that was read with the given set.
 func TestNotRead(t *testing.T) {
 	c, set := newControl(t), newSet(t, spec("one", "a"))
 	s := spec("one", "a")
@@ -689,7 +693,7 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// TestTellUpgraded: for an upgraded Pod, Tell says once, after the end of the upgrade, that upgrades are possible.
+// TestTellUpgraded: after the end of an upgrade, Tell writes once that the sidecars can be upgraded.
 func TestTellUpgraded(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a")
@@ -700,7 +704,7 @@ func TestTellUpgraded(t *testing.T) {
 	told, first := 0, corev1.PodCondition{}
 	for _, step := range []struct {
 		image string
-		done  bool // the Node runs the Pod's images
+		done  bool // whether the Node runs the images in the Pod's spec
 		want  bool
 	}{{"v1", true, false}, {"v2", false, false}, {"v2", true, true}, {"v2", true, false}, {"v3", false, false}, {"v3", true, false}, {"v2", true, false}} {
 		set := version(step.image)

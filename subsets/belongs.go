@@ -14,9 +14,9 @@ import (
 type Fit struct {
 	// Runs says that the Pod's Node belongs to the subset. If false, the Pod does not belong to the subset.
 	Runs bool
-	// Preferred is the sum of the weights of the preferences that the Pod meets, 0 or more, and counts first; Same says
-	// that the Pod looks as if created for the subset, and counts second; Room says that the subset may have another
-	// Pod, and counts last.
+	// Preferred is the sum of the weights of the preferences that the Pod meets, 0 or more. Same says that the Pod looks
+	// as if it was created for the subset. Room says that the subset may have another Pod. Preferred counts most, and
+	// Room least.
 	Preferred  int
 	Same, Room bool
 }
@@ -42,9 +42,10 @@ type Matcher struct {
 }
 
 // NewMatcher returns a Matcher for the subsets, in the order of preference. named returns the subset that a label or
-// annotation of the Pod names, or empty. fit judges Pods that name no subset, such as Pods created before the subsets,
-// by their Nodes, selectors or affinities (package nodefit); if fit is nil, such Pods belong to no subset. The error is
-// a reason.List of InvalidSubsets for names that are empty or occur twice.
+// annotation of the Pod names, or empty. fit says how well a Pod that names no subset, such as a Pod created before
+// the subsets, fits a subset, for example by the Pod's Node, selectors or affinities (package nodefit). If fit is
+// nil, such Pods belong to no subset. The error is a reason.List of InvalidSubsets for names that are empty or occur
+// twice.
 func NewMatcher(
 	subsets []string, named func(*corev1.Pod) string, fit func(pod *corev1.Pod, subset string) Fit,
 ) (*Matcher, error) {

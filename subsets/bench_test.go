@@ -38,7 +38,7 @@ func BenchmarkDivide(b *testing.B) {
 	}
 }
 
-// world10000 are 10,000 Pods in 5 subsets.
+// world10000 returns 10,000 Pods in 5 subsets.
 func world10000() (at places, pods []*corev1.Pod, members []subsets.Member) {
 	for i := range 5 {
 		at = append(at, limited(fmt.Sprint("s", i), 1900))
@@ -85,7 +85,7 @@ func BenchmarkRank(b *testing.B) {
 	}
 }
 
-// BenchmarkMatcher asks for a Pod that names the last of 1,000 subsets.
+// BenchmarkMatcher finds the subset of a Pod that names the last of 1,000 subsets.
 func BenchmarkMatcher(b *testing.B) {
 	var names []string
 	for i := range 1000 {

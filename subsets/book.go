@@ -12,11 +12,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Book records which places of the subsets are taken, by Pods that were counted and by Pods that were admitted but do
-// not exist yet. Several webhooks and a counting controller write the same book, each on condition that nobody else has
-// written since. A book is for the Pods of one namespace and, if each revision has places of its own, of one revision.
-// The functions replace lines and maps and never modify them, so books of cached objects may be passed. The zero Book
-// has no Pods.
+// Book records how many places of the subsets are taken: by Pods that were counted, and by Pods that were admitted
+// but do not exist yet. Several webhooks and a counting controller write the same book, each by compare-and-swap. A
+// book is for the Pods of one namespace and, if each revision has places of its own, of one revision. The functions
+// replace lines and maps and never modify them, so books of cached objects may be passed. The zero Book has no Pods.
 type Book []Line
 
 // Line is the record of a subset in a Book. An API type may embed the JSON form in its status.
@@ -100,11 +99,11 @@ func (b Book) aligned(places []Place) Book {
 }
 
 // Take takes a place for a new Pod in the first subset with a free place, and returns the book to store if
-// Choice.Changed is true. key is the Pod's name, or a generated id that the Pod carries from then on. A Pod that asks
-// again under its key has the same answer, and takes no second place: the place is renewed if the last time is
-// RenewedAfter old. After Policy.Count has found the Pod, the book no longer has the Pod's key: a further request under
-// the key takes a further place until Policy.CreatingFor has passed. For a subset without a limit, Take records
-// nothing.
+// Choice.Changed is true. key is the Pod's name, or a generated id that the Pod carries from then on. A second call
+// with the same key has the same result and takes no second place. If the recorded time is older than RenewedAfter,
+// the second call renews the time. After Policy.Count has found the Pod, the book no longer has the Pod's key: a
+// further call with the key then takes another place, until Policy.CreatingFor has passed. For a subset without a
+// limit, Take records nothing.
 //
 // If a Pod of the same name was deleted a moment ago, the new Pod gets the old Pod's subset, provided that the subset
 // is open and the place is still free. If no subset has a free place, Choice.Subset is empty: create the Pod without a
@@ -134,7 +133,7 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 		}}}
 	}
 	c.Changed = true
-	for i := range lines { // The earlier Pod with the name was deleted, or the new Pod could not be created.
+	for i := range lines { // An entry under the key belongs to a deleted Pod of the same name, or to an earlier creation that failed.
 		lines[i].Deleting = without(lines[i].Deleting, key)
 	}
 	lines[chosen].Creating = with(lines[chosen].Creating, key, now)
@@ -170,8 +169,8 @@ func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 	return -1, c
 }
 
-// offers is Place.takes for a line of a book. Places kept for Pods that do not exist yet are told from Pods: a higher
-// maximum is no remedy for requests that fail.
+// offers is like Place.takes, for a line of a book. If places are kept for Pods that do not exist yet, the reason
+// says so (PlacesKept), because a higher maximum does not help against failed requests.
 func (p Policy) offers(place *Place, line *Line, why *reason.List) bool {
 	pods, kept := line.Taken()-len(line.Creating), len(line.Creating)
 	if place.Closed || place.isUnlimited() || pods >= place.Max || pods+kept < place.Max {
@@ -185,8 +184,8 @@ func (p Policy) offers(place *Place, line *Line, why *reason.List) bool {
 	return false
 }
 
-// Follows reports whether the Book contains all entries and numbers of an earlier Book. If not, the Pods may have been
-// counted in between: see Release.
+// Follows reports whether the Book contains all entries and numbers of an earlier Book. If the result is false, a
+// count may have taken place in between: see Release.
 func (b Book) Follows(earlier Book) bool {
 	for i := range earlier {
 		before, line := &earlier[i], b.Line(earlier[i].Name)
@@ -210,8 +209,9 @@ func contains(all, some map[string]metav1.Time) bool {
 // true. Call Release only for active Pods. Release changes nothing for subsets without a limit, for unknown subsets,
 // and for Pods that were released already.
 //
-// A slow caller can come after the deletion, and after a count that has freed the place already. So read the book first,
-// then ask the API server whether the Pod is still there, and call Release only with a book that Follows the first book.
+// A slow caller may call Release only after the deletion, and after a count that has freed the place already. So read
+// the book first, then ask the API server whether the Pod is still there, and call Release only with a book that
+// Follows the first book.
 func (p Policy) Release(book Book, places []Place, m Member, now time.Time) (after Book, changed bool) {
 	places = distinct(places)
 	place := find(places, m.Subset)
@@ -243,9 +243,9 @@ func indexOf(lines Book, is func(*Line) bool) int {
 	return -1
 }
 
-// Drop frees the places of Pods that will certainly not be created, for example because the API server, asked long
-// enough after the last request, has no such Pod. absent is called for each place of an awaited Pod, with key and time.
-// lost has a reason NotCreated for each dropped place.
+// Drop frees the places of Pods that will certainly not be created, for example because a read from the API server,
+// long enough after the last request, has found no such Pod. absent is called for each place of an awaited Pod, with
+// key and time. lost has a reason NotCreated for each dropped place.
 func (b Book) Drop(places []Place, absent func(key string, since time.Time) bool) (after Book, lost reason.List) {
 	after = b
 	for i := range b {

@@ -10,8 +10,9 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// FuzzBook: eight webhooks and a controller write the same book, with late views of book and Pods. No subset ever gets
-// more Pods than its maximum, no Pod takes two places, and once nothing happens any more all free places are known.
+// FuzzBook simulates eight webhooks and a controller that write the same book, and read stale versions of the book
+// and of the Pods. No subset ever gets more Pods than its maximum, and no Pod takes two places. In the end, the book
+// has exactly the taken places.
 func FuzzBook(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)
@@ -26,21 +27,21 @@ func FuzzBook(f *testing.F) {
 	})
 }
 
-// The whole way of a Pod to the controller's cache is shorter than the times of a Policy.
+// These are the longest delays. A Pod reaches the controller's cache within the times of a Policy.
 const (
-	latestCreation = 10 * time.Second // from the answer to the Pod
-	latestDeletion = 2 * time.Second  // from the answer to the Pod that is going
-	latestCache    = 10 * time.Second // of Pods
+	latestCreation = 10 * time.Second // from the webhook's answer to the creation
+	latestDeletion = 2 * time.Second  // from the webhook's answer to the deletion
+	latestCache    = 10 * time.Second // from a change of a Pod to the cache
 )
 
-// guest is a Pod, or will be.
+// guest is a Pod that exists, or will be created.
 type guest struct {
 	subsets.Member
 
 	due     time.Time // when the Pod is created; zero for never
 	exists  bool
-	letGo   time.Time // when the Pod was let go; zero for not
-	refused bool      // never created
+	letGo   time.Time // when the Pod's deletion was admitted; zero if not
+	refused bool      // whether the Pod is never created
 }
 
 func (g *guest) isGone(now time.Time) bool {
@@ -54,17 +55,17 @@ type request struct {
 	version int
 	key     string
 	named   bool
-	reuses  bool // the name of a Pod that is gone
+	reuses  bool // whether the name belonged to a deleted Pod
 	release *guest
 }
 
-// glance is a view of the Pods.
+// glance is a snapshot of the Pods.
 type glance struct {
 	at      time.Time
 	members []subsets.Member
 }
 
-// hall is the world of the test.
+// hall is the simulated world of the test.
 type hall struct {
 	*testing.T
 
@@ -75,7 +76,7 @@ type hall struct {
 	guests   []*guest
 	requests []request
 	glances  []glance
-	seen     time.Time // by the controller, whose cache does not go back
+	seen     time.Time // time of the snapshot in the controller's cache, which never goes back
 	made     int
 }
 
@@ -93,7 +94,7 @@ func newHall(t *testing.T, seed uint64) *hall {
 
 func (w *hall) newest() int { return len(w.books) - 1 }
 
-// read returns a version of the book, seldom the newest.
+// read returns the index of a version of the book, often not the newest version.
 func (w *hall) read() int { return max(w.newest()-w.rng.IntN(3), 0) }
 
 func (w *hall) step() {
@@ -116,7 +117,8 @@ func (w *hall) step() {
 	}
 }
 
-// begin is a new Pod, a second call for the same Pod, or a Pod under the name of a former one.
+// begin starts a request for a new Pod, for a Pod whose request was answered already, or for a Pod with the name of a
+// deleted Pod.
 func (w *hall) begin() {
 	w.made++
 	r := request{version: w.read(), key: fmt.Sprint("pod-", w.made), named: w.rng.IntN(2) == 0}
@@ -134,13 +136,13 @@ func (w *hall) begin() {
 	w.requests = append(w.requests, r)
 }
 
-// isUsed reports whether a Pod has the name, or a request is about the name.
+// isUsed reports whether a Pod has the name, or a pending request is for the name.
 func (w *hall) isUsed(name string) bool {
 	return slices.ContainsFunc(w.guests, func(g *guest) bool { return g.Name == name && (g.active() || !g.exists && !g.refused) }) ||
 		slices.ContainsFunc(w.requests, func(r request) bool { return r.key == name })
 }
 
-// answer stores the book of a request and admits the Pod, or has the request read again.
+// answer stores the book of a request and admits the Pod, or lets the request read the book again.
 func (w *hall) answer() {
 	if len(w.requests) == 0 {
 		return
@@ -162,7 +164,7 @@ func (w *hall) answer() {
 	if slices.ContainsFunc(w.guests, func(g *guest) bool {
 		return (g.Name == r.key || g.Key == r.key) && !g.refused && (!r.reuses || !g.isGone(w.now))
 	}) {
-		return // asked again
+		return // a second request for the same Pod
 	}
 	g := &guest{Member: subsets.Member{Name: r.key, Subset: choice.Subset}, due: w.now.Add(time.Duration(w.rng.Int64N(int64(latestCreation))))}
 	g.Created = g.due.Truncate(time.Second)
@@ -175,7 +177,8 @@ func (w *hall) answer() {
 	w.guests = append(w.guests, g)
 }
 
-// store reports whether the answer may be given. After a conflict the request reads the newest book.
+// store stores the book, and reports whether the webhook may answer. After a conflict, the request reads the newest
+// book.
 func (w *hall) store(r request, after subsets.Book, changed bool) bool {
 	if !changed {
 		return true
@@ -215,7 +218,7 @@ func (w *hall) count() {
 	}
 }
 
-// pass lets time pass.
+// pass advances the time.
 func (w *hall) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); w.look() {
 		w.now = w.now.Add(500 * time.Millisecond)
@@ -225,7 +228,7 @@ func (w *hall) pass(d time.Duration) {
 	}
 }
 
-// look adds a view. A Pod let go is still there for a while.
+// look adds a snapshot of the Pods. A Pod whose deletion was admitted still exists for a while.
 func (w *hall) look() {
 	g := glance{at: w.now}
 	for _, pod := range w.guests {
@@ -253,7 +256,7 @@ func (w *hall) check() {
 	}
 }
 
-// settle ends all requests, and waits.
+// settle finishes all requests, and waits until the delays are over.
 func (w *hall) settle() {
 	for i := 0; len(w.requests) > 0; i++ {
 		if i > 1000 {

@@ -16,7 +16,7 @@ import (
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// ago is a time of the API.
+// ago returns an API time, the given duration before start.
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(start.Add(-d)) }
 
 type times = map[string]metav1.Time
@@ -31,7 +31,7 @@ func shut(p subsets.Place) subsets.Place { p.Closed = true; return p }
 
 type places []subsets.Place
 
-// ExamplePolicy_Take: a webhook takes a place for a new Pod, and the controller counts the Pods later.
+// ExamplePolicy_Take: webhooks take places for new Pods, and the controller counts the Pods later.
 func ExamplePolicy_Take() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	places := []subsets.Place{{Name: "zone-a", Max: 1}, {Name: "zone-b", Max: subsets.Unlimited}}
@@ -272,8 +272,8 @@ func TestTakeChangesTheBook(t *testing.T) {
 	}
 }
 
-// TestTakeAgainAfterConflict: of two webhooks with the same book, the second to store reads again, and gets what is
-// left.
+// TestTakeAgainAfterConflict: two webhooks decide on the same book. The webhook that stores second has a conflict,
+// reads the book again, and gets a remaining place.
 func TestTakeAgainAfterConflict(t *testing.T) {
 	t.Run("WS-20", func(t *testing.T) {
 		at := places{limited("a", 1), limited("b", 1)}
@@ -289,7 +289,7 @@ func TestTakeAgainAfterConflict(t *testing.T) {
 	})
 }
 
-// TestBooksOfRevisions: each revision has all places.
+// TestBooksOfRevisions: if each revision has its own book, each revision can use all places.
 func TestBooksOfRevisions(t *testing.T) {
 	t.Run("WS-22", func(t *testing.T) {
 		rules, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Rounding: partition.Up}, list{bounded("a", "", "3"), bounded("b", "", "")})
@@ -561,7 +561,7 @@ func TestIsIdle(t *testing.T) {
 	}
 }
 
-// TestBookInStatus: a book survives the API, to the second.
+// TestBookInStatus: a book is unchanged after encoding and decoding, except that times have whole seconds.
 func TestBookInStatus(t *testing.T) {
 	book, _ := subsets.Policy{}.Take(nil, places{limited("a", 2)}, "p", start.Add(time.Millisecond))
 	raw, err := json.Marshal(book)
@@ -580,7 +580,7 @@ func TestBookInStatus(t *testing.T) {
 	}
 }
 
-// TestDrop: WS-35 the places of Pods known not to come are free, and the book of others stays as written.
+// TestDrop: Drop frees the places of Pods that will not be created, and does not modify the given book.
 func TestDrop(t *testing.T) {
 	now := ago(0)
 	book := subsets.Book{{Name: "a", Replicas: 1, Creating: times{"p": now, "q": ago(time.Second)}}, {Name: "gone", Creating: times{"r": now}}}

@@ -15,8 +15,8 @@ type Member struct {
 	Name, Key string
 	// Subset is the name of the Pod's subset, as returned by a Matcher; empty if none.
 	Subset string
-	// Created is the Pod's creationTimestamp, so that an earlier Pod shown by a stale cache does not count as the new
-	// Pod of the same name. Created is not needed for Pods with generated names.
+	// Created is the Pod's creationTimestamp, used to distinguish the new Pod from an earlier Pod of the same name that
+	// a stale cache still shows. Created is not needed for Pods with generated names.
 	Created time.Time
 }
 
@@ -35,10 +35,10 @@ type Tally struct {
 // content never becomes older. The place of an awaited Pod stays taken for Policy.CreatingFor, and the place of a Pod
 // whose deletion was admitted stays free for Policy.DeletingFor.
 //
-// A Pod that appears in a subset other than the subset of its admission frees its place in the subset of its admission.
+// If a Pod appears in another subset than the subset chosen at admission, the place in the chosen subset is freed.
 //
-// Store the book on condition that nobody has written meanwhile: if the write replaced the entry of a webhook that has
-// just taken a place, the place would be given to two Pods. Count again after a conflict.
+// Store the book by compare-and-swap: an unconditional write could remove the entry of a webhook that has just taken
+// a place, and the place would be given to two Pods. Count again after a conflict.
 func (p Policy) Count(book Book, places []Place, members []Member, now time.Time) Tally {
 	p, places = p.complete(), distinct(places)
 	old := book.aligned(places)

@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// FuzzCourse: a workload over subsets whose capacity nobody knows is taken through outages and comebacks. In the end
-// all replicas run if there is room anywhere, passes change nothing any more, and on the way no running Pod was given
-// up before its successor ran.
+// FuzzCourse simulates a workload over subsets whose capacity is unknown and changes. In the end, all replicas run if
+// there is capacity in any subset, and passes change nothing any more. During the simulation, no running Pod is
+// deleted before its replacement runs.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(150) {
 		f.Add(seed)
@@ -32,7 +32,7 @@ func FuzzCourse(f *testing.F) {
 		c.zones[len(c.zones)-1].room = 100
 		c.run(300)
 		c.expectRest("after the outages")
-		for i := range c.zones { // nothing is lost from here on
+		for i := range c.zones { // from here on no capacity is lost
 			c.zones[i].room += c.rng.IntN(6)
 		}
 		c.neverBelow = c.replicas - c.unmet()
@@ -43,14 +43,14 @@ func FuzzCourse(f *testing.F) {
 
 const tick = 15 * time.Second
 
-// runner is a Pod of a course.
+// runner is a Pod of the simulation.
 type runner struct {
 	pod      *corev1.Pod
-	runs     time.Time // since when; zero while pending
+	runs     time.Time // when the Pod began to run; zero while pending
 	reserved *bool
 }
 
-// zone is a subset with hidden room.
+// zone is a subset with a capacity (room) that the controller does not know.
 type zone struct {
 	room    int
 	told    int
@@ -58,7 +58,7 @@ type zone struct {
 	runners []*runner
 }
 
-// course is the world and the controller.
+// course is the simulated world and its controller.
 type course struct {
 	*testing.T
 
@@ -72,7 +72,7 @@ type course struct {
 	zones      []zone
 	replicas   int
 	neverBelow int
-	quiet      int // passes without a change
+	quiet      int // number of passes in a row without a change
 	left       int
 }
 
@@ -120,7 +120,7 @@ func (c *course) run(passes int) {
 	}
 }
 
-// schedule runs Pods while there is room, and stops Pods when there is less.
+// schedule lets Pods run up to the capacity, and stops Pods beyond the capacity.
 func (z *zone) schedule(now time.Time) {
 	n := 0
 	for _, r := range z.runners {
@@ -140,7 +140,7 @@ func readySince(now time.Time) *corev1.Pod {
 	}}}
 }
 
-// pendingSince is the Pod, or its successor if the Pod ran.
+// pendingSince returns the Pod if the Pod is pending, and otherwise a pending replacement.
 func pendingSince(pod *corev1.Pod, now time.Time) *corev1.Pod {
 	if pod != nil && pod.Status.Phase == corev1.PodPending {
 		return pod
@@ -151,7 +151,7 @@ func pendingSince(pod *corev1.Pod, now time.Time) *corev1.Pod {
 	}}
 }
 
-// pass is a pass of the controller.
+// pass simulates a pass of the controller.
 func (c *course) pass() {
 	states := make([]subsets.State, len(c.zones))
 	for i := range c.zones {
@@ -202,7 +202,7 @@ func (c *course) observe(z *zone) subsets.State {
 	return s
 }
 
-// carryOut deletes pending Pods first.
+// carryOut creates or deletes Pods of the subset as divided; pending Pods are deleted first.
 func (z *zone) carryOut(now time.Time) {
 	if len(z.runners) > z.told {
 		slices.SortStableFunc(z.runners, func(a, b *runner) int {
@@ -232,7 +232,8 @@ func (c *course) running() (n int) {
 	return n
 }
 
-// unmet is how many Pods of minimums find no room, and count as replicas without Reserve.
+// unmet returns the number of Pods that minimums require and for which there is no capacity. These Pods count as
+// replicas unless Reserve is set.
 func (c *course) unmet() (n int) {
 	for i := range c.zones {
 		if !c.reserve {
@@ -242,7 +243,7 @@ func (c *course) unmet() (n int) {
 	return n
 }
 
-// expectRest: all replicas run, and nothing has changed for long.
+// expectRest checks that all replicas run, and that the last passes changed nothing.
 func (c *course) expectRest(when string) {
 	if n := c.running(); n < c.replicas-c.unmet() {
 		c.Fatalf("%s %d run: %s", when, n, c.told())

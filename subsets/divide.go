@@ -14,7 +14,7 @@ type Standing string
 const (
 	// Open subsets get Pods. The zero Standing means open, too.
 	Open Standing = "Open"
-	// Closed subsets get no further Pods: Pods of the subset could not be scheduled. See Policy.Next.
+	// Closed subsets get no further Pods, because Pods of the subset could not be scheduled. See Policy.Next.
 	Closed Standing = "Closed"
 	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. If Config.Reserve is set, the
 	// new Pods of such a subset have substitutes in other subsets until the new Pods have settled. Otherwise OnTrial
@@ -33,8 +33,9 @@ type State struct {
 	// workload with Pods is OnTrial, and an Open subset would take Pods from the other subsets before the new Pods run.
 	Standing Standing
 	// If Hold is set, a closed subset keeps Replicas Pods even if fewer have settled: a workload that deletes settled
-	// Pods when its number is lowered must not lose one settled Pod after the other. If Config.Stay is set, only settled
-	// Pods of other subsets come first. If Config.Reserve is set, the subset keeps the Pods in any case.
+	// Pods when its number of replicas is lowered must not lose one settled Pod after the other. If Config.Stay is set,
+	// settled Pods of other subsets take precedence over these Pods. If Config.Reserve is set, the subset keeps the Pods
+	// in any case.
 	Hold bool
 	// Capacity is the number of Pods, including the present Pods, that fit into the subset; nil if unknown.
 	Capacity *int
@@ -53,7 +54,7 @@ type Division struct {
 	// Left is the number of replicas for which no subset has a place. The sum of Replicas minus the sum of Reserved,
 	// plus Left, is the number of replicas that was divided.
 	Left int
-	// Limits say which subsets should have got more Pods, and why they did not. Only the first ten are listed.
+	// Limits say which subsets should have got more Pods, and why these subsets did not. Only the first ten are listed.
 	Limits reason.List
 
 	subsets []compiled
@@ -92,10 +93,10 @@ func (s *span) give(want, demand int) int {
 // new workload. The same input always gives the same division, and dividing again after the division was carried out
 // changes nothing.
 //
-// Minimums come first, in the order of the subsets while replicas last. If Config.Stay is set, settled Pods come next,
-// then the Pods of closed subsets with Hold; then Config.Fill decides. A closed subset keeps its settled Pods and its
-// minimum: if fewer Pods than the minimum have settled there, a settled Pod of another subset may become surplus. No
-// maximum is ever exceeded. If there are no subsets, all replicas are Left.
+// Minimums come first, in the order of the subsets, until no replicas remain. If Config.Stay is set, settled Pods
+// come next, then the Pods of closed subsets with Hold; then Config.Fill decides. A closed subset keeps its settled
+// Pods and its minimum: if fewer Pods than the minimum have settled there, a settled Pod of another subset may become
+// surplus. No maximum is ever exceeded. If there are no subsets, all replicas are Left.
 //
 // The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. If Divide
 // returns an error, the caller should change nothing.

@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// FuzzDivide: whatever the subsets and their states, each division keeps the sums and the bounds, is the same again
-// once carried out, and never takes Pods from a subset because there are more replicas.
+// FuzzDivide checks for any subsets and states that a division has the right sum and keeps the bounds, that a
+// division that was carried out does not change, and that more replicas never remove Pods from a subset.
 func FuzzDivide(f *testing.F) {
 	for seed := range uint64(500) {
 		f.Add(seed)
@@ -27,7 +27,7 @@ func FuzzDivide(f *testing.F) {
 	})
 }
 
-// problem is a drawn input of Divide.
+// problem is a random input of Divide.
 type problem struct {
 	*testing.T
 
@@ -104,7 +104,7 @@ func (p *problem) divide(replicas int, states []subsets.State) subsets.Division 
 	return d
 }
 
-// room is the most that a subset may have if it were open.
+// room returns the largest number of Pods that a subset may have if the subset is open.
 func (p *problem) room(i int) int {
 	if c := p.states[i].Capacity; c != nil {
 		return min(p.hi[i], *c)
@@ -178,7 +178,8 @@ func (p *problem) bounds(d subsets.Division, told func() string) {
 	}
 }
 
-// staying: with Stay, no settled Pod moves unless a minimum or too few replicas need it.
+// staying checks that with Stay a subset keeps its settled Pods, unless a minimum needs the replicas or there are too
+// few replicas.
 func (p *problem) staying(d subsets.Division, told func() string) {
 	if !p.config.Stay {
 		return
@@ -198,7 +199,7 @@ func (p *problem) staying(d subsets.Division, told func() string) {
 	}
 }
 
-// again: a division that was carried out stays, whether the new Pods have settled or not.
+// again checks that a division that was carried out does not change, whether the new Pods have settled or not.
 func (p *problem) again(d subsets.Division, told func() string) {
 	for _, settled := range []bool{false, true} {
 		next := slices.Clone(p.states)
@@ -219,7 +220,7 @@ func (p *problem) again(d subsets.Division, told func() string) {
 	}
 }
 
-// more: further replicas take no Pod from any subset.
+// more checks that additional replicas remove no Pod from any subset.
 func (p *problem) more(d subsets.Division, told func() string) {
 	for i := range p.subsets {
 		if p.subsets[i].Replicas != nil {
@@ -238,8 +239,9 @@ func (p *problem) more(d subsets.Division, told func() string) {
 	}
 }
 
-// comeback: when all subsets are open again, a division without Stay is that of a workload that was never disturbed,
-// and with Stay further replicas go to a preferred subset until it has its share.
+// comeback checks divisions after all subsets are open again. Without Stay, the division is the same as for a
+// workload whose subsets were never closed. With Stay, additional replicas go to a preferred subset until the subset
+// has its share.
 func (p *problem) comeback(told func() string) {
 	if p.config.Fill == subsets.Fixed {
 		return
@@ -269,7 +271,8 @@ func (p *problem) comeback(told func() string) {
 	}
 }
 
-// zeroed leaves the numbers of Pods that break ties.
+// zeroed returns the states without settled Pods. The numbers of Pods are kept, because they decide between equal
+// subsets.
 func zeroed(states []subsets.State) []subsets.State {
 	out := slices.Clone(states)
 	for i := range out {
@@ -278,7 +281,8 @@ func zeroed(states []subsets.State) []subsets.State {
 	return out
 }
 
-// reference: a ratio without Stay and Reserve is that of giving out one Pod after the other.
+// reference compares a division without Stay and Reserve with a simple algorithm that distributes one Pod after the
+// other.
 func (p *problem) reference(told func() string) {
 	if p.config.Fill == subsets.InOrder || p.config.Stay || p.config.Reserve {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// value reads a count or percentage, nil for an empty string.
+// value parses a count or percentage; the result is nil for an empty string.
 func value(s string) *intstr.IntOrString {
 	if s == "" {
 		return nil
@@ -46,7 +46,7 @@ var (
 	byWeight = subsets.Config{Fill: subsets.ByWeight}
 )
 
-// settled are open subsets whose Pods have all settled.
+// settled returns states of open subsets whose Pods have all settled.
 func settled(replicas ...int) []subsets.State {
 	states := make([]subsets.State, len(replicas))
 	for i, n := range replicas {
@@ -55,7 +55,7 @@ func settled(replicas ...int) []subsets.State {
 	return states
 }
 
-// told are open subsets whose Pods have not settled.
+// told returns states of open subsets whose Pods have not settled.
 func told(replicas ...int) []subsets.State {
 	states := make([]subsets.State, len(replicas))
 	for i, n := range replicas {
@@ -68,7 +68,7 @@ func state(replicas, settled int, standing subsets.Standing) subsets.State {
 	return subsets.State{Replicas: replicas, Settled: settled, Standing: standing}
 }
 
-// standing says Open where a caller with substitutes has to say so.
+// standing sets Open in the states if Config.Reserve is set, because callers must set the Standing then.
 func standing(config subsets.Config, states []subsets.State) []subsets.State {
 	states = slices.Clone(states)
 	for i := range states {
@@ -84,10 +84,10 @@ func roomFor(capacity int) subsets.State { return subsets.State{Capacity: &capac
 func TestDivide(t *testing.T) {
 	abc := list{share("a", ""), share("b", ""), share("c", "")}
 	elastic := list{bounded("a", "2", "4"), bounded("b", "2", "")}
-	// UD-24 and UD-25
+	// Subsets with maximums, and with a minimum.
 	two := list{bounded("s0", "", "2"), bounded("s1", "", "2"), bounded("s2", "", "")}
 	guaranteed := list{bounded("s0", "1", "2"), bounded("s1", "", "")}
-	// UD-32 and UD-33
+	// Subsets without bounds, and with minimums.
 	open := list{bounded("s0", "", ""), bounded("s1", "", ""), bounded("s2", "", "")}
 	least := list{bounded("s0", "1", ""), bounded("s1", "1", ""), bounded("s2", "", "")}
 	closed, trial := subsets.Closed, subsets.OnTrial
@@ -403,7 +403,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestStayByWeight: running Pods stay, new Pods mend the ratio, and scaling in goes back to the ratio.
+// TestStayByWeight: running Pods stay in their subset, new Pods restore the ratio of the weights, and so does scaling
+// in.
 func TestStayByWeight(t *testing.T) {
 	config := subsets.Config{Fill: subsets.ByWeight, Stay: true}
 	rules, err := subsets.New(config, list{weighted("spot", 7, "", ""), weighted("on-demand", 3, "1", "")})
@@ -433,7 +434,7 @@ func TestStayByWeight(t *testing.T) {
 	}
 }
 
-// TestHold: a closed subset that is held keeps its Pods, settled or not, after the settled Pods of all subsets.
+// TestHold: a closed subset with Hold keeps its Pods, settled or not, but the settled Pods of all subsets come first.
 func TestHold(t *testing.T) {
 	rules := func(fill subsets.Fill) *subsets.Rules {
 		a, b := bounded("a", "", "9"), bounded("b", "", "")
@@ -820,7 +821,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNewKeepsItsOwn: rules do not follow later changes of the given values.
+// TestNewKeepsItsOwn: later changes of the caller's values do not change the Rules.
 func TestNewKeepsItsOwn(t *testing.T) {
 	most := value("2")
 	rules, err := subsets.New(inOrder, list{{Name: "a", Max: most}, {Name: "b"}})

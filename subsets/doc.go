@@ -8,9 +8,9 @@
 // can be scheduled. The [Division] says how many replicas have no place, and which limits apply, with the paths of the
 // caller's fields.
 //
-// If pending Pods of a kind should move to other subsets, set Config.Stay to keep settled Pods in place, and close
-// subsets with [Policy.IsStuck] and [Policy.Next]. If pending Pods should keep their place, set Config.Reserve to
-// create substitutes in other subsets until the pending Pods run, and use [Policy.IsReserved] and [Proving].
+// If pending Pods should move to other subsets, set Config.Stay to keep settled Pods in place, and close subsets with
+// [Policy.IsStuck] and [Policy.Next]. If pending Pods should keep their place, set Config.Reserve to create
+// substitutes in other subsets until the pending Pods run, and use [Policy.IsReserved] and [Proving].
 //
 // # To which
 //
@@ -31,8 +31,8 @@
 //
 //   - A closed subset never gets more Pods than its maximum, and settled Pods of a subset never reduce another subset's
 //     minimum.
-//   - A subset that was closed and is on trial keeps its substitutes in other subsets until its new Pods have settled;
-//     they are not deleted and created again.
+//   - A subset that was closed and is on trial keeps its substitutes in other subsets until its new Pods have
+//     settled. The substitutes are not deleted and created again.
 //   - Free places are computed from the counted Pods, the awaited Pods and the present maximum, so a changed maximum
 //     applies at once, and a deletion in a subset with too many Pods frees no place.
 //   - A new Pod with the name of a Pod just deleted takes a place like any other Pod, and is not put into a closed

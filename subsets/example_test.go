@@ -15,29 +15,29 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// Site is an example of a kind with a Deployment in each of several clusters.
+// Site is an example of a kind that runs a Deployment in each of several clusters.
 type Site struct {
 	Replicas int
 	Clusters []subsets.Subset
 }
 
-// Cluster is what the operator sees of the Deployment in a cluster.
+// Cluster is the observed state of the Deployment in a cluster.
 type Cluster struct {
 	Replicas, Scheduled int
 	Pending             []*corev1.Pod
 	// Room is how many Pods of the Site the cluster's quota allows, nil if unknown.
 	Room *int
-	// Mark is remembered in the status of the Site.
+	// Mark is stored in the status of the Site.
 	Mark subsets.Mark
 }
 
-// spread returns the replicas of each cluster's Deployment, and the marks to remember. The controller writes both, and
+// spread returns the replicas of each cluster's Deployment, and the marks to store. The controller writes both, and
 // reports the division's Limits in a condition.
 func spread(site *Site, clusters []Cluster, now time.Time) (subsets.Division, []subsets.Mark, error) {
 	rules, err := subsets.New(subsets.Config{
 		Fill:     subsets.InOrder,
 		Rounding: partition.Up,
-		Stay:     true, // Pods that run are not moved back
+		Stay:     true, // running Pods are not moved back
 		Paths:    subsets.Paths{Total: "spec.replicas", Subsets: "spec.clusters", Min: "min", Max: "max"},
 	}, site.Clusters)
 	if err != nil {
@@ -48,11 +48,11 @@ func spread(site *Site, clusters []Cluster, now time.Time) (subsets.Division, []
 	for i, c := range clusters {
 		stuck := 0
 		for _, pod := range c.Pending {
-			if is, _ := policy.IsStuck(pod, now); is { // look again after the returned time
+			if is, _ := policy.IsStuck(pod, now); is { // reconcile again after the returned time
 				stuck++
 			}
 		}
-		marks[i], _ = policy.Next(c.Mark, stuck, now) // and here
+		marks[i], _ = policy.Next(c.Mark, stuck, now) // here, too
 		states[i] = subsets.State{
 			Replicas: c.Replicas, Settled: c.Scheduled, Capacity: c.Room, Standing: marks[i].Standing,
 		}
@@ -61,8 +61,8 @@ func spread(site *Site, clusters []Cluster, now time.Time) (subsets.Division, []
 	return division, marks, err
 }
 
-// Twelve replicas over three clusters. Two Pods of the cluster west cannot be scheduled, and go on to the cluster far,
-// where the quota allows five Pods.
+// Example_clusters divides twelve replicas over three clusters. Two Pods of the cluster west cannot be scheduled, and
+// move to the cluster far, where the quota allows five Pods.
 func Example_clusters() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	site := &Site{Replicas: 12, Clusters: []subsets.Subset{
@@ -72,7 +72,7 @@ func Example_clusters() {
 	}}
 	division, _, err := spread(site, make([]Cluster, 3), now)
 	if err != nil {
-		fmt.Println(err) // and leave the clusters alone
+		fmt.Println(err) // and change no cluster
 		return
 	}
 	fmt.Println(division.Replicas)
@@ -105,18 +105,19 @@ func Example_clusters() {
 	// CapacityReached: spec.clusters[far]: 4: no further Pod fits; make room in the subset
 }
 
-// Crawler is an example of a kind with Pods of its own, on cheap Nodes that may be taken away and on other Nodes.
+// Crawler is an example of a kind that creates its own Pods, on cheap spot Nodes, which the cloud may take away, and
+// on other Nodes.
 type Crawler struct {
 	Replicas int
-	// Spot and OnDemand are the parts in the ratio.
+	// Spot and OnDemand are the weights of the two node pools.
 	Spot, OnDemand int32
-	// LeastOnDemand Pods never run on cheap Nodes alone.
+	// LeastOnDemand is the minimum number of Pods on the other Nodes.
 	LeastOnDemand int32
 }
 
 const poolLabel = "example.com/pool"
 
-// plan returns for each Pod to create its node pool, and the Pods to delete. closed are the pools without room.
+// plan returns for each Pod to create its node pool, and the Pods to delete. closed are the pools without free Nodes.
 func plan(
 	crawler *Crawler, pods []*corev1.Pod, closed map[string]bool,
 ) (create []string, remove []*corev1.Pod, limits reason.List, err error) {
@@ -138,7 +139,7 @@ func plan(
 	poolOf := func(pod *corev1.Pod) string { pool, _ := matcher.Of(pod); return pool }
 	have := map[string]int{}
 	for _, pod := range pods {
-		if podstate.IsActive(pod) { // the others are on their way out, or need a successor
+		if podstate.IsActive(pod) { // other Pods terminate, or must be replaced
 			have[poolOf(pod)]++
 		}
 	}
@@ -155,7 +156,7 @@ func plan(
 	}
 	places := division.Places()
 	for _, ranked := range subsets.Rank(places, pods, poolOf, subsets.LastFirst) {
-		if ranked.Cost < 0 { // beyond the Pods of its pool, or in no pool
+		if ranked.Cost < 0 { // a surplus Pod of its pool, or a Pod without a pool
 			remove = append(remove, ranked.Pod)
 		}
 	}
@@ -169,15 +170,15 @@ func plan(
 	}
 }
 
-// Seven of ten Pods run on cheap Nodes. When the cloud has no more of the Nodes, further Pods go to the others, and
-// back when there are Nodes again.
+// Example_ratio runs seven of ten Pods on spot Nodes. When the cloud has no more spot Nodes, new Pods go to the other
+// Nodes, and move back when there are spot Nodes again.
 func Example_ratio() {
 	crawler := &Crawler{Replicas: 6, Spot: 7, OnDemand: 3, LeastOnDemand: 2}
 	var pods []*corev1.Pod
 	pass := func(closed map[string]bool) {
 		create, remove, limits, err := plan(crawler, pods, closed)
 		if err != nil {
-			fmt.Println(err) // and leave the Pods alone
+			fmt.Println(err) // and change no Pod
 			return
 		}
 		fmt.Println("create", create, "delete", len(remove))
@@ -213,8 +214,8 @@ func Example_ratio() {
 	// create [spot spot] delete 2
 }
 
-// A Deployment in each of two clusters. The cluster near is new and has no room yet: its Pods pend, and the cluster far
-// keeps the substitutes until the Pods of near have settled.
+// Example_substitutes has a Deployment in each of two clusters. The cluster near is new and has no free Nodes yet, so
+// its Pods are pending. The cluster far keeps substitutes until the Pods of near have settled.
 func Example_substitutes() {
 	rules, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Reserve: true}, []subsets.Subset{
 		{Name: "near", Max: ptr.To(intstr.FromInt32(4))},
@@ -227,14 +228,14 @@ func Example_substitutes() {
 	near, far := subsets.OnTrial, subsets.State{Replicas: 4, Settled: 4, Standing: subsets.Open}
 	replicas := 0
 	pass := func(settled, reserved int) {
-		near = subsets.Proving(near, reserved) // reserved are the Pods of which Policy.IsReserved says so
+		near = subsets.Proving(near, reserved) // reserved is the number of Pods for which Policy.IsReserved returns true
 		division, err := rules.Divide(4, []subsets.State{{Replicas: replicas, Settled: settled, Standing: near}, far})
 		if err != nil {
-			fmt.Println(err) // and leave the clusters alone
+			fmt.Println(err) // and change no cluster
 			return
 		}
 		if near == subsets.OnTrial && division.Replicas[0] > replicas {
-			near = subsets.Closed // the new Pods have to settle first
+			near = subsets.Closed // until the new Pods have settled
 		} else if near == subsets.OnTrial {
 			near = subsets.Open
 		}
@@ -243,7 +244,7 @@ func Example_substitutes() {
 		fmt.Println("near", replicas, "far", far.Replicas, "of near have substitutes:", division.Reserved[0])
 	}
 	pass(0, 0)
-	pass(0, 4) // no Node has room
+	pass(0, 4) // no Node has free resources
 	pass(4, 0) // the Pods have been ready for a while
 	// Output:
 	// near 4 far 4 of near have substitutes: 4

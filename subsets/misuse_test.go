@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// TestStandingIsAsked: with substitutes, the caller has to say which subsets are new.
+// TestStandingIsAsked: if Config.Reserve is set, the caller must set the Standing of each subset.
 func TestStandingIsAsked(t *testing.T) {
 	rules, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Reserve: true}, list{bounded("new", "", "4"), bounded("a", "", "4"), bounded("b", "", "")})
 	if err != nil {
@@ -32,7 +32,8 @@ func TestStandingIsAsked(t *testing.T) {
 	}
 }
 
-// TestPlacesOfOtherFills: the first subset with room is right only where subsets are filled in order.
+// TestPlacesOfOtherFills: Places returns an error unless the Fill is InOrder, because otherwise the first subset with
+// a free place is not the right subset.
 func TestPlacesOfOtherFills(t *testing.T) {
 	for _, tc := range []struct {
 		fill    subsets.Fill
@@ -78,7 +79,8 @@ func TestClosedPlaces(t *testing.T) {
 	}
 }
 
-// TestWrongPlaces: places without a name, and further places of a name, take no Pods; a list without places says so.
+// TestWrongPlaces: places without a name, and further places of the same name, take no Pods. If there are no places,
+// the reason says so.
 func TestWrongPlaces(t *testing.T) {
 	var policy subsets.Policy
 	twice := []subsets.Place{{Name: "a", Max: 1}, {Name: "", Max: 9}, {Name: "a", Max: 2}}
@@ -121,7 +123,7 @@ func TestCountKnowsPods(t *testing.T) {
 
 	there := []subsets.Member{{Name: "web-0", Subset: "spot", Created: noon.Add(-time.Hour)}}
 	book = policy.Count(nil, places, there, noon).Book
-	book, again := policy.Take(book, places, "web-0", noon) // the API server refuses a second Pod of the name
+	book, again := policy.Take(book, places, "web-0", noon) // a second request; the API server refuses a second Pod of the same name
 	if again.Subset != "demand" {
 		t.Fatalf("the second request: %+v", again)
 	}
@@ -131,7 +133,7 @@ func TestCountKnowsPods(t *testing.T) {
 	}
 }
 
-// TestMarks: an unreadable mark closes a subset for a while, and opens none.
+// TestMarks: an invalid Mark closes a subset for ClosedFor, and never opens a subset.
 func TestMarks(t *testing.T) {
 	policy := subsets.Policy{PendingFor: time.Minute, ClosedFor: time.Hour}
 	for _, tc := range []struct {

@@ -99,7 +99,7 @@ func TestPickNumbered(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		places places
-		want   string // the subsets of the Pods from 0 on, - for none
+		want   string // the subsets of the Pods with index 0, 1, ...; "-" for none
 	}{
 		{"WS-23 5, 5 and the rest", abc, "aaaaabbbbbcccc"},
 		{"WS-23 all limited", places{limited("a", 2), limited("b", 1)}, "aab--"},
@@ -211,7 +211,7 @@ func TestMatcher(t *testing.T) {
 	}
 }
 
-// TestMatcherWithNodefit: subsets are node pools, and Pods older than the subsets belong to the pool of their Node.
+// TestMatcherWithNodefit: the subsets are node pools, and a Pod that names no subset belongs to the pool of its Node.
 func TestMatcherWithNodefit(t *testing.T) {
 	t.Run("WS-31 unscheduled, or the Node is gone", func(t *testing.T) {
 		nodes := map[string]*corev1.Node{"n1": {ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "spot"}}}}
@@ -267,7 +267,7 @@ func TestNewMatcherRefuses(t *testing.T) {
 	}
 }
 
-// podsIn makes ready Pods of a subset.
+// podsIn returns n ready Pods of a subset.
 func podsIn(subset string, n int) (out []*corev1.Pod) {
 	for i := range n {
 		pod := labelled(subset)
@@ -327,7 +327,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestRankSurplus: each Pod is one more than may be, and goes for a reason of its own.
+// TestRankSurplus: in each case, a subset has one Pod too many, and a different property of the Pods decides which
+// Pod is surplus.
 func TestRankSurplus(t *testing.T) {
 	change := func(f func(*corev1.Pod)) *corev1.Pod {
 		pod := podsIn("a", 1)[0]
@@ -537,7 +538,7 @@ func TestProving(t *testing.T) {
 	}
 }
 
-// TestRankLeavesOut: a Pod that is ending has no place among those that stay, and neither has a Pod that has ended.
+// TestRankLeavesOut: Rank leaves out Pods that are being deleted and Pods that have ended.
 func TestRankLeavesOut(t *testing.T) {
 	pod := func(name string, edit func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"subset": "a"}}, Spec: corev1.PodSpec{NodeName: "n"}}

@@ -24,8 +24,8 @@ type Policy struct {
 	ClosedFor time.Duration
 }
 
-// RenewedAfter is the age from which a further request with the same key renews the time of a place. So the last request
-// was at most RenewedAfter later than the time in the book.
+// RenewedAfter is the age from which a further request with the same key renews the time of a place. So the last
+// request was made at most RenewedAfter after the time in the book.
 const RenewedAfter = 2 * time.Second
 
 const (
@@ -46,8 +46,8 @@ func (p Policy) complete() Policy {
 	return p
 }
 
-// IsStuck reports whether a Pod has been unschedulable for longer than PendingFor. If not yet, wait is the time until
-// then; 0 if the Pod is not unschedulable.
+// IsStuck reports whether a Pod has been unschedulable for longer than PendingFor. If the Pod is unschedulable, but
+// not for so long yet, wait is the time until the Pod is stuck; otherwise wait is 0.
 func (p Policy) IsStuck(pod *corev1.Pod, now time.Time) (stuck bool, wait time.Duration) {
 	pending := podstate.IsActive(pod) && !podstate.IsScheduled(pod) && pod.Status.Phase == corev1.PodPending
 	scheduled := podstate.Condition(pod, corev1.PodScheduled)
@@ -99,12 +99,12 @@ func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 }
 
 // IsReserved reports whether a Pod keeps a place for which other subsets have a substitute (Config.Reserve), and the
-// time until IsReserved must be called again; 0 if never. The argument was is the last answer for the Pod, remembered
-// by the caller, or nil for a new Pod; the argument in is the standing of the Pod's subset.
+// time until IsReserved must be called again; 0 if never. The argument was is the last result for the Pod, stored by
+// the caller, or nil for a new Pod. The argument in is the standing of the Pod's subset.
 //
 // A new Pod in a closed subset is reserved, and a stuck Pod becomes reserved; a Pod stays reserved until the Pod has
 // been ready for ClosedFor. Count all other Pods as State.Settled. A Pod of an old revision proves nothing about the
-// subset: keep the last answer for such a Pod.
+// subset: keep the last result for such a Pod.
 func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Time) (bool, time.Duration) {
 	p = p.complete()
 	if was == nil && in != Closed || was != nil && !*was {
@@ -114,10 +114,10 @@ func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Tim
 	return !ready || !podstate.IsActive(pod), wait
 }
 
-// Proving returns the next standing of a subset if Config.Reserve is set. Pending Pods then keep their place, and show
-// when the subset can run Pods again: a subset with reserved Pods is closed, and a closed subset without reserved Pods
-// is on trial. If the next division gives a subset on trial more Pods than the previous division, store the subset as
-// Closed, otherwise as Open.
+// Proving returns the next standing of a subset if Config.Reserve is set. Pending Pods then keep their place, and
+// their state shows when the subset can run Pods again: a subset with reserved Pods is closed, and a closed subset
+// without reserved Pods is on trial. If the next division gives a subset on trial more Pods than the previous
+// division, store the subset as Closed, otherwise as Open.
 func Proving(was Standing, reserved int) Standing {
 	switch {
 	case reserved > 0:

@@ -35,10 +35,11 @@ const (
 // Pods that have ended or are being deleted are left out. The argument named of is a function that returns the name of
 // a Pod's subset, like Matcher.Of.
 //
-// If there are N subsets, a Pod in the subset with index i costs 100*(N-i), and a Pod beyond the maximum -100*(i+1); if
-// the order is FirstFirst, i is counted from the last subset. A Pod without subset costs -100*(N+1). The Pods beyond
-// the maximum are the Pods that every controller deletes first: without a Node, pending, in phase Unknown, not ready,
-// ready more recently, restarted more often, newer. Deletion costs that the Pods have already do not matter.
+// If there are N subsets, a Pod in the subset with index i costs 100*(N-i), and a Pod beyond the subset's maximum
+// costs -100*(i+1). If the order is FirstFirst, i is counted from the last subset. A Pod without subset costs
+// -100*(N+1). The Pods beyond the maximum are the Pods that every controller deletes first: without a Node, pending,
+// in phase Unknown, not ready, ready more recently, restarted more often, newer. Rank ignores deletion costs that the
+// Pods have already.
 func Rank(places []Place, pods []*corev1.Pod, of func(*corev1.Pod) string, order Order) []Ranked {
 	sorted := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
 	podorder.Deletion{StateAlone: true}.Sort(sorted)

@@ -17,7 +17,7 @@ const (
 	// InOrder fills each subset up to its maximum before the next subset gets Pods.
 	InOrder Fill = "InOrder"
 	// ByWeight gives each subset Pods in proportion to Subset.Weight, within the bounds. If no bound is a percentage,
-	// scaling up takes no Pod from any subset.
+	// scaling up never removes a Pod from a subset.
 	ByWeight Fill = "ByWeight"
 	// Fixed gives each subset exactly Subset.Replicas, and divides the remaining replicas evenly among the subsets that
 	// have no Replicas. Replicas that cannot be divided evenly go to the subsets with the most Pods, and among subsets
@@ -46,9 +46,9 @@ type Config struct {
 	// Stay keeps settled Pods in their subset, even if a preferred subset can get Pods again. If Stay is false, a
 	// subset that is opened again gets its whole share at once, and running Pods elsewhere are deleted.
 	Stay bool
-	// Reserve lets the pending Pods of a closed subset keep their place: the subset keeps State.Replicas Pods, and
-	// other subsets get substitutes until the Pods have settled. If Reserve is false, pending Pods lose their place.
-	// Reserve may be set only with InOrder, and not together with Stay: the substitutes would stay, too.
+	// Reserve lets the pending Pods of a closed subset keep their place: the subset keeps State.Replicas Pods, and other
+	// subsets get substitutes until the Pods have settled. If Reserve is false, pending Pods lose their place. Reserve
+	// may be set only with InOrder, and not together with Stay, because the substitutes would stay, too.
 	Reserve bool
 	// Paths are the paths of the API fields, used only in errors and reasons.
 	Paths Paths

@@ -38,7 +38,7 @@ func (r *Rules) byWeight(spans []span, states []State, demand int) int {
 	return left
 }
 
-// filling distributes Pods as if each next Pod went to the subset that is furthest below its weight.
+// filling distributes Pods as if one Pod after the other went to the subset that is furthest below its weight.
 type filling struct {
 	rules *Rules
 	// has are the numbers of Pods given to each subset so far, caps the largest numbers, old the present numbers.
@@ -125,8 +125,9 @@ func (f *filling) last(amount int, level, heaviest uint64) {
 	}
 }
 
-// compare orders the subset with the lower quotient first. Among equals the order avoids moving Pods: for fixed shares
-// the subset with more Pods comes first, for weights a subset that has the Pod already.
+// compare orders the subset with the lower quotient first. Among subsets with equal quotients, the order avoids
+// moving Pods: for fixed shares, the subset with more Pods comes first, and for weights, a subset that has the Pod
+// already.
 func (f *filling) compare(i, j int) int {
 	// No number of Pods is negative.
 	a, b := uint64(2*f.has[i]+1)*f.weight(j), uint64(2*f.has[j]+1)*f.weight(i) //nolint:gosec // see above

@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// Keys are the names of the entries in the Secret's data. If a field has several names, the value is read under the
-// first name present in the Secret, and written under all names. All names but Rotate are required; if Config.External
-// is set, only CACert, Cert and Key are required.
+// Keys are the names of the entries in the Secret's data. If a field has several names, the value is read from the
+// first of these entries that the Secret has, and is written to all of these entries. All names but Rotate are
+// required; if Config.External is set, only CACert, Cert and Key are required.
 type Keys struct {
 	// CACert is the certificate authority that has signed the leaf, and CAKey its private key.
 	CACert, CAKey []string

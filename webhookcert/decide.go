@@ -73,19 +73,19 @@ type plan struct {
 type origin int
 
 const (
-	keep    origin = iota // keep the part unchanged
-	create                // create a new part
-	promote               // use the next authority as the signing authority
-	drop                  // leave the part out
+	keep    origin = iota // keeps the part unchanged
+	create                // creates a new part
+	promote               // uses the next authority as the signing authority
+	drop                  // leaves the part out
 )
 
-// Decide decides whether and why the Secret's data must change at the time now. The same arguments always give the same
-// decision. A nil map means that the Secret does not exist. If Config.External is set, the decision never asks for a
-// write.
+// Decide decides whether and why the Secret's data must change at the time now. The same arguments always give the
+// same decision. A nil map means that the Secret does not exist. If Config.External is set, the decision never asks
+// for a write.
 //
-// The rules in order: parts that cannot be used are replaced at once, a leaf near its expiry is renewed, a rotation in
-// progress continues after its overlap, and an authority near its expiry is rotated. The decision has only the reason
-// of the first rule that applies.
+// Decide applies these rules in order: parts that cannot be used are replaced at once, a leaf near its expiry is
+// renewed, a rotation in progress continues after its overlap, and an authority near its expiry is rotated. The
+// decision has only the reason of the first rule that applies.
 func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time) Decision {
 	if refused := p.ready(); refused != nil {
 		return Decision{Stage: broken, Reason: *refused}
@@ -108,8 +108,8 @@ func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time)
 }
 
 // replaceAuthority acts if no client can verify the leaf. Old authorities stay in the bundle: clients may still trust
-// certificates of these authorities. If the local clock is wrong, another replica may still sign with an authority that
-// seems to have expired.
+// certificates of these authorities. An authority that seems to have expired stays in the bundle, too: the local
+// clock may be wrong, and another replica may still sign with this authority.
 func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.ca.certErr
@@ -185,7 +185,7 @@ func (d *Decision) mend(*Config, Observation) bool {
 	return d.plan.found.unequal != nil && d.write(*d.plan.found.unequal)
 }
 
-// goOn begins the next stage of a rotation after the overlap of the present stage.
+// goOn begins the next stage of a rotation when the overlap of the present stage is over.
 func (d *Decision) goOn(c *Config, seen Observation) bool {
 	f, now := d.plan.found, d.plan.now
 	path := dataPath(c.Keys.NextCACert)
@@ -202,7 +202,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 		d.plan.stamp = true
 		return d.write(reason.Reason{Code: RotationStepPublished, Path: path})
 	case f.stamp.After(now.Add(c.Overlap)):
-		d.plan.stamp = true // the clock was ahead when the time was written; to wait for this time could take years
+		d.plan.stamp = true // the clock was ahead when the time was written, and a wait for this time could take years
 		return d.write(reason.Reason{Code: ClockJumped, Path: dataPath(c.Keys.State), New: timeText(f.stamp)})
 	case now.Before(from.Add(c.Overlap)):
 		d.Again = from.Add(c.Overlap)
@@ -225,9 +225,9 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	return true
 }
 
-// heldUp replaces the reason waits by RotationHeldUp if the disturbance has lasted so long that the wait will not end
-// without help. The rotation must not continue: API servers may use the CA bundle in the disturbed object. The leaf is
-// still renewed under its present authority.
+// heldUp replaces the reason waits by RotationHeldUp if the disturbance has lasted so long that the wait will
+// probably not end by itself. The rotation must not continue: API servers may use the CA bundle in the disturbed
+// object. The leaf is still renewed under its present authority.
 func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	if o.DisturbedSince.IsZero() || o.Disturbed.Sub(o.DisturbedSince) < heldUpAfter*c.Overlap {
 		return waits
@@ -275,7 +275,7 @@ func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	return true
 }
 
-// leafDue returns when the leaf must be renewed, or zero if a renewal would gain nothing.
+// leafDue returns when the leaf must be renewed, or zero if a new leaf would not be valid for longer.
 func (c *Config) leafDue(f *found) time.Time {
 	due := f.leaf.cert.NotAfter.Add(-c.LeafRenewBefore)
 	if f.ca.keyErr != nil || !f.leaf.cert.NotAfter.Before(f.ca.cert.NotAfter) {

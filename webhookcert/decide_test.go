@@ -18,7 +18,7 @@ type outcome struct {
 	Write   bool
 	Code    reason.Code
 	Path    string
-	Next    string // after the write
+	Next    string // the stage after the write
 	SameCA  bool
 	NewLeaf bool
 	Bundle  int
@@ -216,8 +216,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestUnableAuthority: a foreign authority without acceptable leaves is replaced in a single write, whatever else the
-// Secret holds. The authority stays in the bundle for an overlap.
+// TestUnableAuthority: an authority whose leaves clients do not accept is replaced in a single write, whatever else
+// the Secret holds. The replaced authority stays in the bundle for an overlap.
 func TestUnableAuthority(t *testing.T) {
 	p := policy(t, nil)
 	mid := announced(t, p, t0)
@@ -264,8 +264,8 @@ func TestUnableAuthority(t *testing.T) {
 	}
 }
 
-// TestIssuedUsages: the package's authorities sign certificates and nothing else, and allow no authority below. Older
-// authorities serve on.
+// TestIssuedUsages: the package's authorities may only sign leaves. Authorities from older versions with other usages
+// remain in use.
 func TestIssuedUsages(t *testing.T) {
 	type usages struct {
 		CA, Leaf        x509.KeyUsage
@@ -304,10 +304,11 @@ func TestIssuedUsages(t *testing.T) {
 	}
 }
 
-// TestSwitchKeepsTheBundle: the bundle is compared byte by byte, so the switch of the leaf must not rewrite the bundle.
+// TestSwitchKeepsTheBundle: the bytes of the bundle are the same before and after the switch to the next authority,
+// so that no object must be rewritten.
 func TestSwitchKeepsTheBundle(t *testing.T) {
 	p := policy(t, nil)
-	for range 10 { // whichever of the two sorts first
+	for range 10 { // the random certificates sort in either order
 		data := announced(t, p, t0)
 		before, err := p.Read(data)
 		if err != nil {

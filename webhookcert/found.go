@@ -62,14 +62,14 @@ func look(c *Config, data map[string][]byte, now time.Time) *found {
 			f.next.certErr = c.unable(&f.next, k.NextCACert, now)
 		}
 	}
-	kept, _ := parseCertificates(data[k.OldCACerts]) // no client trusts an entry that cannot be parsed
+	kept, _ := parseCertificates(data[k.OldCACerts]) // clients ignore authorities that cannot be parsed
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	f.stamp = readStamp(data[k.State], f.set())
 	f.unequal = unequalCopies(k, data, len(extra) > 0)
 	return f
 }
 
-// lookPair parses a certificate and its key, and also returns further certificates of the entry.
+// lookPair parses a certificate and its key. If the entry holds further certificates, lookPair returns these, too.
 func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x509.Certificate) {
 	var p pair
 	var extra []*x509.Certificate
@@ -134,8 +134,8 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 	}
 }
 
-// judgeIssuer finds out whether clients would also refuse the next leaf of the authority. An authority that has signed
-// a leaf accepted by clients is able to sign further leaves.
+// judgeIssuer finds out whether the authority can issue leaves that clients accept. An authority whose present leaf
+// is valid needs no check.
 func (f *found) judgeIssuer(c *Config, now time.Time) {
 	if f.leaf.fault() != nil && f.ca.fault() == nil {
 		f.ca.certErr = c.unable(&f.ca, c.Keys.CACert[0], now)
@@ -143,8 +143,8 @@ func (f *found) judgeIssuer(c *Config, now time.Time) {
 }
 
 // unable says why an authority with a valid certificate and key cannot issue a leaf that clients accept: name
-// constraints, usages and critical extensions, or keys that are too short. unable signs a leaf for trial and verifies
-// the leaf with crypto/x509, so that exactly the rules of clients apply. The trial leaf contains nothing random, so the
+// constraints, usages and critical extensions, or keys that are too short. unable signs a trial leaf and verifies the
+// leaf with crypto/x509, so that exactly the rules of clients apply. The trial leaf contains nothing random, so the
 // answer is always the same.
 func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	template := c.leafTemplate(ca.cert, ca.cert.NotAfter)
@@ -198,15 +198,15 @@ func (f *found) authorities() []*x509.Certificate {
 }
 
 // bundle returns all authorities as PEM, in an order that does not change when the next authority begins to sign, so
-// that this stage needs no write to the objects.
+// that the objects need no write at this stage.
 func (f *found) bundle() []byte {
 	sorted := f.authorities()
 	slices.SortFunc(sorted, func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) })
 	return encodeCertificates(sorted...)
 }
 
-// set identifies the signing authority together with all other authorities in the bundle. A stamp is valid only for the
-// authorities for which the stamp was written.
+// set identifies the signing authority together with all other authorities in the bundle. A stamp (the time in the
+// entry Keys.State) is valid only for the authorities for which the stamp was written.
 func (f *found) set() string {
 	hash := sha256.New()
 	for _, cert := range f.authorities() {

@@ -18,9 +18,9 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// FuzzDecide puts anything into a Secret and looks at any time. For every decision, nothing panics, a single write
-// heals a broken Secret, no write follows a write within the same instant except a stamp and a due step, authorities
-// able to serve are not lost from the bundle before their time, and foreign keys stay.
+// FuzzDecide calls Decide for any content of a Secret, at any time. Nothing panics, and a single write repairs a
+// broken Secret. At the same instant, no further write follows, except the stamp and a rotation stage that is due.
+// Usable authorities are not removed from the bundle too early, and entries of other programs are unchanged.
 func FuzzDecide(f *testing.F) {
 	p := policy(f, nil)
 	stable, mid, late := settled(f, p, t0), announced(f, p, t0), switched(f, p, t0)
@@ -79,7 +79,7 @@ func heals(t *testing.T, p *webhookcert.Policy, data map[string][]byte, seen web
 		if err != nil {
 			t.Fatalf("%v leads to data that cannot be read: %v", d.Reason, err)
 		}
-		// Only an already trusted leaf replaces the leaf, unless nothing could be verified before.
+		// A new leaf must be trusted by clients with the old bundle, unless no leaf could be verified before.
 		if before != nil && d.Stage != stageBroken {
 			if err := verify(p, after.Certificate.Leaf, before.Bundle, now); err != nil {
 				t.Fatalf("%v: who saw the bundle before does not trust the new leaf: %v", d.Reason, err)
@@ -104,8 +104,8 @@ func heals(t *testing.T, p *webhookcert.Policy, data map[string][]byte, seen web
 	}
 }
 
-// FuzzInjection checks that a patch does all and nothing else: after the patch nothing differs any more, and only the
-// fields of a client configuration have changed.
+// FuzzInjection checks that no difference remains after the patch, and that the patch changes only fields of client
+// configurations.
 func FuzzInjection(f *testing.F) {
 	p := policy(f, nil)
 	bundle := settled(f, p, t0)["ca-cert.pem"]
@@ -146,7 +146,7 @@ func FuzzInjection(f *testing.F) {
 	})
 }
 
-// patched applies the operations used by the package.
+// patched applies a JSON patch, with only the operations that the package uses.
 func patched(
 	t *testing.T, live *admissionregistrationv1.MutatingWebhookConfiguration, patch []byte,
 ) *admissionregistrationv1.MutatingWebhookConfiguration {

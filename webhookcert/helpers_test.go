@@ -24,7 +24,7 @@ var t0 = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 const name = "webhooks.system.svc"
 
-// The stages of a rotation, as in the package comment.
+// These are the stages of a rotation, as in the package comment.
 const (
 	stageStable, stageAnnounced, stageSwitched = "Stable", "Announced", "Switched"
 	stageBroken                                = "Broken"
@@ -62,13 +62,13 @@ func issue(tb testing.TB, d webhookcert.Decision) map[string][]byte {
 	return data
 }
 
-// settled is a Secret made by Decide from nothing.
+// settled returns the data that Decide and Issue make for a missing Secret.
 func settled(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	return issue(tb, p.Decide(nil, webhookcert.Observation{}, now))
 }
 
-// announced is a Secret in the middle of a rotation, published at now.
+// announced returns the data of a Secret in the stage Announced, published at now.
 func announced(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	data := settled(tb, p, now)
@@ -79,7 +79,7 @@ func announced(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][
 	return data
 }
 
-// switched is the step after announced.
+// switched returns the data of a Secret in the stage Switched, published at now.
 func switched(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	data := announced(tb, p, now.Add(-2*p.Config().Overlap))
@@ -89,7 +89,7 @@ func switched(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]
 	return data
 }
 
-// verify checks like a client.
+// verify verifies a leaf as a client does.
 func verify(p *webhookcert.Policy, leaf *x509.Certificate, bundle []byte, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -110,7 +110,7 @@ type madeBy struct {
 	edit func(*x509.Certificate)
 }
 
-// secret makes a Secret like OpenKruise, or a bad Secret.
+// secret returns the data of a Secret as OpenKruise makes it, or with the described faults.
 func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	or := func(t *time.Time, fallback time.Time) {
@@ -129,7 +129,7 @@ func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	if m.bits != 0 {
 		was := os.Getenv("GODEBUG")
 		defer tb.Setenv("GODEBUG", was)
-		tb.Setenv("GODEBUG", "rsa1024min=0") // Go makes and uses no such keys otherwise
+		tb.Setenv("GODEBUG", "rsa1024min=0") // otherwise Go refuses such short keys
 		small, err := rsa.GenerateKey(rand.Reader, m.bits)
 		if err != nil {
 			tb.Fatal(err)
@@ -157,7 +157,7 @@ func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	}
 }
 
-// unable are authorities without acceptable leaves for clients, by their faults.
+// unable returns authorities whose leaves clients do not accept, by the name of their fault.
 func unable() map[string]madeBy {
 	return map[string]madeBy{
 		"name constraints": {edit: func(ca *x509.Certificate) {
@@ -214,7 +214,7 @@ func keyPEM(tb testing.TB, key crypto.Signer) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// with returns a copy with entries changed; nil removes.
+// with returns a copy of the data with changed entries; a nil value removes an entry.
 func with(data map[string][]byte, pairs ...any) map[string][]byte {
 	out := maps.Clone(data)
 	for i := 0; i < len(pairs); i += 2 {
@@ -234,7 +234,7 @@ func with(data map[string][]byte, pairs ...any) map[string][]byte {
 // certificates counts the certificates in a bundle.
 func certificates(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
 
-// parse reads a certificate.
+// parse parses a PEM certificate.
 func parse(tb testing.TB, raw []byte) *x509.Certificate {
 	tb.Helper()
 	block, _ := pem.Decode(raw)

@@ -82,7 +82,7 @@ func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, e
 	}
 	found.url, found.hasURL = config["url"].(string)
 	if text, ok := config["caBundle"].(string); ok {
-		// A value that is not base64 is replaced like a wrong bundle.
+		// A value that is not valid base64 counts as a wrong bundle, and is replaced.
 		found.bundle, _ = base64.StdEncoding.DecodeString(text)
 	}
 	if service, ok := config["service"].(map[string]any); ok {
@@ -93,8 +93,8 @@ func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, e
 	return e.done()
 }
 
-// contains reports whether a bundle has at least the authorities of a wanted, non-empty bundle. PEM blocks that clients
-// skip do not count.
+// contains reports whether a bundle has at least the authorities of a wanted, non-empty bundle. PEM blocks that
+// clients ignore do not count.
 func contains(bundle, wanted []byte) bool {
 	have, want := authoritySet(bundle), authoritySet(wanted)
 	for cert := range want {

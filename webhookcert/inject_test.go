@@ -35,7 +35,7 @@ func byURL(name, url string, bundle []byte) admissionregistrationv1.MutatingWebh
 	}
 }
 
-// operations renders a patch as lines, with bundles by name.
+// operations renders each operation of a patch as a line, with the names of bundles in place of their bytes.
 func operations(t *testing.T, patch []byte, bundles map[string][]byte) []string {
 	t.Helper()
 	if patch == nil {
@@ -230,7 +230,8 @@ func TestNoBundleIsInjectedThatHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestCheckHost: the API server calls any host parsed from a URL, and never reaches an impossible host.
+// TestCheckHost: the API server accepts every host that can be parsed in a URL, so CheckHost must refuse hosts to
+// which no connection is possible.
 func TestCheckHost(t *testing.T) {
 	tests := []struct {
 		name    string

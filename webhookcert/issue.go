@@ -29,9 +29,10 @@ func newKey(random io.Reader, algorithm x509.PublicKeyAlgorithm) (crypto.Signer,
 }
 
 // Issue returns the new data of the Secret for the decision, with new keys and certificates. random is required: use
-// crypto/rand.Reader except in tests. Go takes some randomness from the system, whatever random is. Entries whose names
-// are not in Keys are unchanged. The result is nil if nothing must be written. After an error, Issue may be called
-// again; each call makes new keys. For a Decision that does not come from Policy.Decide, the error is InvalidConfig.
+// crypto/rand.Reader except in tests. Go may read randomness from the system even if random is another source.
+// Entries whose names are not in Keys are unchanged. The result is nil if nothing must be written. After an error,
+// Issue may be called again; each call makes new keys. For a Decision that does not come from Policy.Decide, the
+// error is InvalidConfig.
 func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	switch {
 	case !d.Write:
@@ -111,8 +112,8 @@ func (w *writer) put(value []byte, names ...string) {
 	}
 }
 
-// pair encodes a certificate and key under their names. The stored bytes of a kept pair stay as they are; only
-// certificates after the first are left out.
+// pair encodes a certificate and key under their names. The stored bytes of a kept pair are unchanged, except that
+// certificates after the first are removed.
 func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	if kept {
 		_, key := first(w.before, keyNames)
@@ -155,7 +156,7 @@ func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // this authority may not sign other authorities
+		MaxPathLenZero:        true, // the authority may not sign other authorities
 	}
 	if c.Organization != "" {
 		template.Subject.Organization = []string{c.Organization}
@@ -218,8 +219,8 @@ func commonName(name string) string {
 	return name
 }
 
-// encodeKey encodes a key in the format documented for its algorithm; keys of other algorithms, which are never newly
-// made, are encoded as PKCS#8.
+// encodeKey encodes a key in the format documented for its algorithm; existing keys of other algorithms are encoded
+// as PKCS#8.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	kind := "PRIVATE KEY"
 	var der []byte

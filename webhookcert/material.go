@@ -14,8 +14,8 @@ import (
 type Material struct {
 	// Certificate is the certificate to return from tls.Config.GetCertificate.
 	Certificate *tls.Certificate
-	// Bundle are the certificate authorities that clients must trust, as PEM. The same authorities give the same bytes,
-	// whichever of them signs.
+	// Bundle are the certificate authorities that clients must trust, as PEM. The bytes depend only on the set of
+	// authorities, not on which authority signs.
 	Bundle []byte
 	// Facts describe the leaf and the authorities: the leaf first, then its signing authority.
 	Facts []Fact
@@ -73,7 +73,7 @@ func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	}
 	f.next, _ = lookPair(data, []string{c.Keys.NextCACert}, []string{c.Keys.NextCAKey})
 	f.hasNext = f.next.cert != nil
-	kept, _ := parseCertificates(data[c.Keys.OldCACerts]) // no client trusts an entry that cannot be parsed
+	kept, _ := parseCertificates(data[c.Keys.OldCACerts]) // clients ignore authorities that cannot be parsed
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	m := &Material{
 		Certificate: &tls.Certificate{

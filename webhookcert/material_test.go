@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// TestOpenKruiseSecret: a Secret written by OpenKruise is used unchanged, renewed under its authority, rotated, and
-// readable by OpenKruise at each stage.
+// TestOpenKruiseSecret: a Secret written by OpenKruise is used unchanged. After a renewal of the leaf and at each
+// stage of a rotation, OpenKruise can read the Secret.
 func TestOpenKruiseSecret(t *testing.T) {
 	p := policy(t, func(c *webhookcert.Config) {
 		c.Algorithm, c.LeafRenewBefore = x509.RSA, 180*24*time.Hour
@@ -76,7 +76,7 @@ func TestOpenKruiseSecret(t *testing.T) {
 	}
 }
 
-// readableByOpenKruise repeats OpenKruise's checks, with the encodings known to OpenKruise.
+// readableByOpenKruise makes the checks that OpenKruise makes, for the encodings that OpenKruise supports.
 func readableByOpenKruise(t *testing.T, data map[string][]byte, now time.Time) {
 	t.Helper()
 	if certificates(data["ca-cert.pem"]) != 1 {
@@ -147,8 +147,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadExternal: somebody else's Secret is read by three keys, without a look at names and times, and without
-// decisions.
+// TestReadExternal: if Config.External is set, only three entries of the Secret are read, names and times are not
+// checked, and Decide never writes.
 func TestReadExternal(t *testing.T) {
 	p := policy(t, func(c *webhookcert.Config) {
 		c.External = true
@@ -230,7 +230,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestDefaults: missing fields get a default, and the caller's slices stay the caller's.
+// TestDefaults: missing fields get a default, and the Policy shares no slice with the caller.
 func TestDefaults(t *testing.T) {
 	names := []string{name}
 	p, err := webhookcert.Config{DNSNames: names}.Complete()

@@ -39,9 +39,9 @@ const (
 	// AwaitingInjection means that an object does not hold the CA bundle yet, so the overlap has not begun or must not
 	// end.
 	AwaitingInjection reason.Code = "AwaitingInjection"
-	// RotationHeldUp means that somebody overwrites the CA bundle of an object again and again: the period with both
-	// authorities in the bundle never ends. The rotation waits, and continues by itself when nobody overwrites the
-	// bundle any more.
+	// RotationHeldUp means that somebody overwrites the CA bundle of an object again and again: the rotation cannot
+	// continue, because both authorities must be in the bundle for the whole overlap. The rotation continues by itself
+	// when nobody overwrites the bundle any more.
 	RotationHeldUp reason.Code = "RotationHeldUp"
 	// ClockJumped means that the clock went back, or ahead by more than the time that passed. The overlap starts again,
 	// and no certificate counts as expired or not yet valid until the clock has run normally for a minute.

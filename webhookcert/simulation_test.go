@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// history is an object in the API server with all its versions.
+// history has all versions of an object in the API server, with their times.
 type history[T any] struct {
 	at     []time.Time
 	values []T
@@ -25,7 +25,8 @@ func (h *history[T]) add(at time.Time, value T) {
 	h.values = append(h.values, value)
 }
 
-// look moves a view on. An observer never goes back, may be at any version, and has seen everything older than the lag.
+// look updates the version that an observer has seen. The version never decreases, is otherwise random, and includes
+// every change older than lag.
 func (h *history[T]) look(random *rand.Rand, view *int, now time.Time, lag time.Duration) {
 	for *view < h.latest() && !h.at[*view+1].After(now.Add(-lag)) {
 		*view++
@@ -43,7 +44,7 @@ type secretVersion struct {
 	material *webhookcert.Material
 }
 
-// server is a replica that serves and decides by its own views.
+// server is a replica that serves and decides from the versions that the replica has seen.
 type server struct {
 	secret    int
 	objects   [2]int
@@ -57,7 +58,7 @@ type server struct {
 	decision webhookcert.Decision
 }
 
-// pendingPatch is on its way to the API server.
+// pendingPatch is a patch that the API server has not received yet.
 type pendingPatch struct {
 	object, expected int
 	m                *webhookcert.Material
@@ -74,7 +75,7 @@ type simulation struct {
 	servers [3]server
 	clients [3][2]int
 
-	// verified are the results since the last request.
+	// verified holds the results of verifications since the last requested rotation.
 	verified           map[[2]*webhookcert.Material]error
 	rotations, pairs   int
 	handshakes, failed int
@@ -103,7 +104,7 @@ func (s *simulation) writeSecret(data map[string][]byte) {
 	s.secret.add(s.now, secretVersion{data: data, material: m})
 }
 
-// run lasts until so many authorities have been rotated.
+// run runs the simulation until the given number of authorities have been rotated.
 func (s *simulation) run(rotations int) {
 	for limit := 0; s.rotations < rotations; limit++ {
 		if limit > rotations*2000 {
@@ -124,7 +125,7 @@ func (s *simulation) run(rotations int) {
 	}
 }
 
-// request asks for the next rotation as soon as the last is over.
+// request requests the next rotation when no rotation is in progress.
 func (s *simulation) request() {
 	head := s.secret.values[s.secret.latest()]
 	if _, asked := head.data["rotate"]; head.material.Stage == stageStable && !asked {
@@ -135,7 +136,7 @@ func (s *simulation) request() {
 	}
 }
 
-// act is a turn of a replica.
+// act lets a replica take a step.
 func (s *simulation) act(r *server) {
 	s.secret.look(s.random, &r.secret, s.now, s.lag)
 	if p := r.pending; p != nil && s.random.Intn(3) == 0 {
@@ -152,7 +153,7 @@ func (s *simulation) act(r *server) {
 			continue
 		}
 		injected, r.disturbed = false, s.now
-		r.secret = s.secret.latest() // the live read before a patch, after the view of the object
+		r.secret = s.secret.latest() // a replica reads the Secret from the API server, after the object and before the patch
 		if m := s.secret.values[r.secret].material; r.pending == nil && !s.sameBundle(have, m) {
 			r.pending = &pendingPatch{object: o, expected: r.objects[o], m: m}
 		}
@@ -165,7 +166,7 @@ func (s *simulation) sameBundle(a, b *webhookcert.Material) bool {
 	return a == b || bytes.Equal(a.Bundle, b.Bundle)
 }
 
-// step decides, and writes if the view is the latest.
+// step decides, and writes the Secret if the replica has seen its latest version.
 func (s *simulation) step(r *server, injected bool) {
 	if r.secret != s.secret.latest() {
 		return // a write would be a conflict
@@ -187,7 +188,7 @@ func (s *simulation) step(r *server, injected bool) {
 	}
 }
 
-// handshakeAll lets every client call every server through every object.
+// handshakeAll checks handshakes of every client with every server, with the bundle in every object.
 func (s *simulation) handshakeAll() {
 	for i := range s.servers {
 		m := s.secret.values[s.servers[i].secret].material
@@ -205,7 +206,8 @@ func (s *simulation) handshakeAll() {
 	}
 }
 
-// handshake verifies each pair of leaf and bundle once and again now and then, and every fiftieth over a connection.
+// handshake verifies each pair of leaf and bundle once, and again at random. Every fiftieth pair is verified over a
+// TLS connection.
 func (s *simulation) handshake(m, trusted *webhookcert.Material) error {
 	pair := [2]*webhookcert.Material{m, trusted}
 	err, known := s.verified[pair]
@@ -235,7 +237,7 @@ func connect(p *webhookcert.Policy, m *webhookcert.Material, bundle []byte, now 
 	defer func() { _ = listener.Close() }()
 	go func() {
 		if conn, err := listener.Accept(); err == nil {
-			_, _ = conn.Read(make([]byte, 1)) // makes the handshake, and ends when the client hangs up
+			_, _ = conn.Read(make([]byte, 1)) // makes the handshake, and returns when the client closes the connection
 			_ = conn.Close()
 		}
 	}()
@@ -247,8 +249,8 @@ func connect(p *webhookcert.Policy, m *webhookcert.Material, bundle []byte, now 
 	return conn.Close()
 }
 
-// TestNoFailedHandshake is the promise of the package comment: three servers and three API servers see the Secret or
-// the configurations up to an overlap late, with slow patches. 1,000 rotations in all.
+// TestNoFailedHandshake checks the guarantee in the package comment in 1,000 rotations: three servers and three API
+// servers see each change of the Secret and of the objects up to an overlap late, and patches are slow.
 func TestNoFailedHandshake(t *testing.T) {
 	for seed := range int64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -264,7 +266,7 @@ func TestNoFailedHandshake(t *testing.T) {
 	}
 }
 
-// TestBeyondTheOverlap shows that the promise ends at the stated limit.
+// TestBeyondTheOverlap shows that handshakes fail if changes are seen later than after an overlap.
 func TestBeyondTheOverlap(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t, 1, 25*time.Minute)

@@ -12,34 +12,34 @@
 //
 // # Rotation
 //
-// A leaf can be replaced at once, because its authority stays the same: a client that trusts the authority also trusts
-// the new leaf. To replace the authority takes four writes. The stages in between are:
+// A leaf can be replaced at once, because its authority stays the same: a client that trusts the authority also
+// trusts the new leaf. The replacement of the authority takes four writes. The stages are:
 //
 //	Stable     a single authority signs and is alone in the bundle
 //	Announced  the next authority is in the bundle, and the first has still signed the leaf
 //	Switched   the next authority has signed the leaf, and the bundle holds both
 //	Stable     the first authority is gone
 //
-// A stage lasts at least for the overlap. The overlap counts from a time in the Secret, the stamp. The stamp is written
-// when the stage has been read back from the API server and every object was observed with the whole bundle, so a slow
-// write does not shorten the overlap. The stamp names the authorities for which it was written: if the authorities
-// change, the wait starts again. The wait also starts again when an object loses its CA bundle, because API servers may
-// use the bundle that the object has at this time.
+// Each stage lasts at least for a configured time, the overlap. The overlap counts from a time in the Secret, the
+// stamp. The stamp is written when the stage has been read back from the API server and every object was observed
+// with the whole bundle, so a slow write does not shorten the overlap. The stamp names the authorities for which it
+// was written: if the authorities change, the wait starts again. The wait also starts again when an object loses its
+// CA bundle, because API servers may use the bundle that the object has at this time.
 //
-// If somebody overwrites an object more often than once in an overlap, the rotation waits until this stops, because
-// each stage could break a TLS handshake. The reason is then RotationHeldUp and names the object. There is enough time
-// to wait: an authority is rotated long before its expiry.
+// If somebody overwrites an object more often than once in an overlap, the rotation waits until this stops. Otherwise
+// the next stage could break TLS handshakes of API servers that use the overwritten bundle. The reason is then
+// RotationHeldUp and names the object. There is enough time to wait: an authority is rotated long before its expiry.
 //
-// # The promise
+// # The guarantee
 //
-// No TLS handshake fails as long as every observer learns of changes within the overlap and the replicas' clocks agree.
-// Observers are the replicas that read the Secret and the API servers that read the objects. No API server confirms
-// which version the API server has observed, so the length of the delay is an assumption. If the delay is longer,
-// handshakes fail; the tests of the package show both cases.
+// No TLS handshake fails because of a rotation, as long as the replicas' clocks agree and every observer sees each
+// change within the overlap. Observers are the replicas, which read the Secret, and the API servers, which read the
+// objects. API servers do not report which version of an object they use, so the package assumes that the overlap is
+// long enough. If the delay is longer, handshakes fail; the tests of the package show both cases.
 //
-// Every writer must follow a rule. Read the object, then read the Secret from the API server, then patch the object on
-// condition that the object has not changed. So a replica whose cached Secret is stale never removes an authority from
-// a bundle.
+// Every writer must first read the object, then read the Secret from the API server, and then patch the object on
+// condition that the object has not changed. With this order, a replica whose cached Secret is stale never removes an
+// authority from a bundle.
 //
 // # Faults in the Secret
 //
@@ -48,9 +48,9 @@
 // clients do not accept (because of name constraints, usages, critical extensions or a short key).
 //
 // Parts of the Secret that can be used are kept. If only the leaf cannot be used, its authority is kept. An authority
-// that was replaced stays in the bundle for an overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used unchanged.
-// The entry of the signing authority contains no other certificate, so OpenKruise can use the Secret after a switch
-// back.
+// that was replaced stays in the bundle for an overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used
+// unchanged. The entry of the signing authority contains no other certificate, so OpenKruise can use the Secret again
+// if an administrator switches back to OpenKruise.
 //
 // All functions are pure and safe for concurrent use, and never modify arguments.
 package webhookcert

@@ -11,10 +11,10 @@ import (
 )
 
 // AskAll is like Ask, for a Pod with several budgets, each listed once: the request is admitted if all budgets admit
-// the request. The result by is the budget that refused or, if all budgets admitted the request, the last budget asked.
-// AskAll asks all budgets before spending from any budget. If somebody else spends from a budget at the same moment,
-// the request may be refused after spending from earlier budgets. The spent shares stay spent for Policy.LeavingFor or
-// ChangingFor, and another request about the same Pod can use the shares.
+// the request. The result by is the budget that refused or, if all budgets admitted the request, the last budget
+// asked. AskAll asks all budgets before spending from any budget. If somebody else spends from a budget at the same
+// moment, the request may be refused after spending from earlier budgets. The entries in the earlier budgets stay for
+// Policy.LeavingFor or ChangingFor, and another request about the same Pod can use these entries.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	if g == nil || g.statuses == nil {
 		return decision, by, errNotMade
@@ -36,7 +36,7 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
 			return ofOwn(decision, spent), by, err
 		}
-		// In the next round, this budget finds that the request was admitted already.
+		// If this budget is asked again in the next round, the budget has an entry for the request.
 		spent = spent || decision.Reason.Code == ""
 	}
 	return contended(by), by, nil
@@ -52,8 +52,8 @@ func distinct(keys []client.ObjectKey) (out []client.ObjectKey) {
 	return out
 }
 
-// rounds is how often AskAll asks all budgets of a Pod if asking takes longer than prompt: the first budget's entry may
-// have expired by then.
+// rounds is the largest number of times that AskAll asks all budgets of a Pod. AskAll asks again if a round has taken
+// longer than prompt, because the first budget's entry may have expired.
 const rounds = 3
 
 // askEach asks the budgets one after the other, until a budget refuses.

@@ -23,7 +23,7 @@ func TestAskAll(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		a, b     int32
-		stolen   bool // somebody takes the rest of b while a is spent from
+		stolen   bool // whether somebody else spends from b while AskAll spends from a
 		dryRun   bool
 		admitted bool
 		by       client.ObjectKey
@@ -73,7 +73,8 @@ func TestAskAll(t *testing.T) {
 	}
 }
 
-// TestAskAllTakesLong: the first budget counts the Pod again after a long wait, so AskAll asks the budget again.
+// TestAskAllTakesLong: if a write takes long, the entry in the first budget may have expired, so AskAll asks the
+// first budget again.
 func TestAskAllTakesLong(t *testing.T) {
 	a, b := client.ObjectKey{Namespace: key.Namespace, Name: "a"}, client.ObjectKey{Namespace: key.Namespace, Name: "b"}
 	of := func(name string) *policyv1.PodDisruptionBudget {
@@ -84,7 +85,7 @@ func TestAskAllTakesLong(t *testing.T) {
 		if o.GetName() == "a" {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		}
-		now.SetTime(now.Now().Add(2 * time.Second)) // the write to b takes long: a has counted the Pod again, and let another Pod go
+		now.SetTime(now.Now().Add(2 * time.Second)) // meanwhile, the entry in a has expired, and a was spent for another Pod
 		first := &policyv1.PodDisruptionBudget{}
 		if err := c.Get(ctx, a, first); err != nil {
 			return err

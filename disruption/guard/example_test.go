@@ -17,21 +17,21 @@ import (
 	"github.com/workloadkit/workloadkit/disruption/guard"
 )
 
-// A webhook asks before Pods go. The budgets here are PodDisruptionBudgets. Budgets of an operator's own kind have the
-// same fields in their status.
+// Example: a webhook asks a budget before Pods are evicted. The budgets are PodDisruptionBudgets; an operator's own
+// kind of budget has the same fields in its status.
 func Example() {
 	ctx := context.Background()
 	budget := &policyv1.PodDisruptionBudget{ // as counted by its controller
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
 		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 3, DisruptionsAllowed: 1},
 	}
-	c := fake.NewClientBuilder().WithObjects(budget).WithStatusSubresource(budget).Build() // in a manager: its client and its API reader
+	c := fake.NewClientBuilder().WithObjects(budget).WithStatusSubresource(budget).Build() // or mgr.GetClient()
 
 	g, err := guard.New(c, c, &policyv1.PodDisruptionBudget{}, guard.Config[*policyv1.PodDisruptionBudget]{
 		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
 			s := &b.Status
 			return disruption.Ledger{
-				ObservedGeneration: s.ObservedGeneration, // a budget with a changed spec protects all until counted anew
+				ObservedGeneration: s.ObservedGeneration, // after a change of the spec, no Pod may go before the next count
 
 				Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
 				Leaving: s.DisruptedPods,
@@ -51,12 +51,12 @@ func Example() {
 		decision, err := g.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
 		switch {
 		case err != nil:
-			return admission.Errored(http.StatusInternalServerError, err) // nothing is known, so the Pod stays
+			return admission.Errored(http.StatusInternalServerError, err) // unknown, so refuse
 		case decision.Admitted:
 			return admission.Allowed("the budget has room")
 		}
 		refused := admission.Denied(decision.Reason.String())
-		refused.Result.Code, refused.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests // for kubectl drain to ask again
+		refused.Result.Code, refused.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests // kubectl drain retries
 		return refused
 	}
 	for _, name := range []string{"web-0", "web-1"} {

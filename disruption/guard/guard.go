@@ -44,7 +44,7 @@ import (
 const (
 	// BudgetGone means that the budget does not exist, or is being deleted: the budget no longer protects any Pod.
 	BudgetGone reason.Code = "BudgetGone"
-	// Contended means that each attempt to spend met a conflicting write, or that too many requests wait.
+	// Contended means that each attempt to write the budget had a conflict, or that too many requests wait.
 	Contended reason.Code = "Contended"
 )
 
@@ -85,9 +85,9 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 var errNotMade = errors.New("guard: make a Guard with New")
 
 // Ask decides whether to admit a request, and stores the changed ledger unless dryRun is set. Ask fills in the
-// request's Generation. If the budget is missing or being deleted, Ask admits the request (BudgetGone); if a new object
-// with the same name exists, Ask asks the new object. An error means an empty name in the key, a failed read or write,
-// a cancelled context, or an object that does not keep the stored ledger: the answer is unknown, and the caller must
+// request's Generation. If the budget is missing or being deleted, Ask admits the request (BudgetGone); if a new
+// object with the same name exists, Ask asks the new object. An error means an empty name in the key, a failed read
+// or write, a cancelled context, or an object that does not keep the stored ledger. After an error, the caller must
 // not take the Pod out of service.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	if g == nil || g.statuses == nil {
@@ -128,7 +128,7 @@ func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 
 // decide decides about a request, given a version of the budget.
 func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption.Request, dryRun bool) (disruption.Ledger, disruption.Decision, sharedstatus.Need) {
-	if budget.GetDeletionTimestamp() != nil { // the cache may not show yet that a new object with the same name exists
+	if budget.GetDeletionTimestamp() != nil { // a new object may have the name, not yet in the cache
 		return before, gone(client.ObjectKeyFromObject(budget)), sharedstatus.Confirm
 	}
 	request.Generation = budget.GetGeneration()
@@ -164,12 +164,12 @@ func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1
 	return nil
 }
 
-// prompt is the longest time in which asking all budgets of a Pod needs no second round: the entries' times count from
-// before the first write.
+// prompt is the longest duration of a round after which AskAll needs no second round: the times of the entries are
+// from before the first write.
 const prompt = time.Second
 
-// isKept checks that the object returns the same allowance and entries that were stored. The status of the object may
-// drop other fields of the ledger.
+// isKept returns an error unless the object returned by the API server has the stored number Allowed and the stored
+// entries. The status of the object may drop other fields of the ledger.
 func isKept(got, want disruption.Ledger) error {
 	if got.Allowed != want.Allowed || len(got.Leaving) != len(want.Leaving) || len(got.Changing) != len(want.Changing) {
 		return fmt.Errorf("%d allowed, %d leaving and %d changing were written, and %d, %d and %d are there",

@@ -33,7 +33,7 @@ var (
 	key   = client.ObjectKey{Namespace: "shop", Name: "web"}
 )
 
-// config keeps ledgers in PodDisruptionBudgets.
+// config returns the configuration of a Guard that stores ledgers in PodDisruptionBudgets.
 func config() guard.Config[*policyv1.PodDisruptionBudget] {
 	return guard.Config[*policyv1.PodDisruptionBudget]{
 		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
@@ -63,7 +63,8 @@ func budget(allowed int32, edits ...func(*policyv1.PodDisruptionBudget)) *policy
 	return b
 }
 
-// server stores objects, and refuses writes based on another version. calls may be nil.
+// server returns a fake client that stores objects and refuses writes with an outdated resourceVersion. calls may be
+// nil.
 func server(t testing.TB, calls *interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -151,7 +152,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// late is a cache with any earlier version, like caches of different replicas.
+// late is a cache that returns any version of the budget, as the caches of different replicas may.
 type late struct {
 	client.Client
 
@@ -171,7 +172,8 @@ func (l *late) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// TestReplicas: eight webhooks with late caches, and a continuously counting controller, never let a Pod too many go.
+// TestReplicas: eight webhooks with stale caches, and a controller that counts all the time, never admit too many
+// requests.
 func TestReplicas(t *testing.T) {
 	const replicas, each, allowed = 8, 13, 5
 	c := server(t, nil, budget(allowed))
@@ -181,7 +183,7 @@ func TestReplicas(t *testing.T) {
 		g := newGuard(t, &late{Client: c}, c)
 		for j := range each {
 			asking.Go(func() {
-				// Refused requests come again, as from kubectl drain.
+				// Refused requests are retried, as kubectl drain does.
 				for {
 					decision, err := g.Ask(t.Context(), key, evict(fmt.Sprintf("pod-%d-%d", i, j)), false)
 					switch {
@@ -217,7 +219,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// count is a pass of the controller: all Pods serve, according to its late cache.
+// count is a pass of the controller. According to the controller's stale cache, all Pods serve.
 func count(t testing.TB, c client.Client) {
 	before := stored(t, c)
 	need := intstr.FromInt32(before.Status.DesiredHealthy)
@@ -261,7 +263,7 @@ func TestOwnCacheIsNotAwaited(t *testing.T) {
 	}
 }
 
-// frozen is a cache that stands still.
+// frozen is a cache that always shows the same version.
 type frozen struct {
 	client.Client
 	shows *policyv1.PodDisruptionBudget
@@ -272,7 +274,7 @@ func (f *frozen) Get(_ context.Context, _ client.ObjectKey, into client.Object, 
 	return nil
 }
 
-// TestWritesThatFail: a Pod is let go only after its cost is stored.
+// TestWritesThatFail: a request is admitted only after the changed ledger has been stored.
 func TestWritesThatFail(t *testing.T) {
 	resource := schema.GroupResource{Resource: "budgets"}
 	failing := func(err error) *interceptor.Funcs {
@@ -302,7 +304,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-// TestBudgetGoes: a budget deleted between read and write protects nobody.
+// TestBudgetGoes: a budget that is deleted between read and write protects no Pod.
 func TestBudgetGoes(t *testing.T) {
 	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 		if err := c.Delete(ctx, budget(3)); err != nil {
@@ -316,10 +318,10 @@ func TestBudgetGoes(t *testing.T) {
 	}
 }
 
-// TestKindIsNotServed: removing a version of the API for a while does not open the budgets.
+// TestKindIsNotServed: if the API server does not serve the kind for a while, the budgets still protect their Pods.
 func TestKindIsNotServed(t *testing.T) {
 	unserved := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "poddisruptionbudgets"}, "web", "404 page not found", 0, true)
-	for _, known := range []bool{true, false} { // to the cache
+	for _, known := range []bool{true, false} { // whether the cache has the budget
 		cached := server(t, nil, budget(1))
 		live := server(t, &interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -340,7 +342,7 @@ func TestKindIsNotServed(t *testing.T) {
 	}
 }
 
-// readsFrom reads from elsewhere.
+// readsFrom is a client that reads from another client.
 type readsFrom struct {
 	client.Client
 
@@ -351,8 +353,8 @@ func (r readsFrom) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return r.reader.Get(ctx, key, into, options...)
 }
 
-// TestNotKept: the status has the spending, or nobody is let go. Otherwise the next request would spend the same share
-// again.
+// TestNotKept: if the stored status lacks the new entry, the request is refused, because otherwise the next request
+// could spend the same share again.
 func TestNotKept(t *testing.T) {
 	pruning := &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 		return c.Get(ctx, client.ObjectKeyFromObject(o), o) // accepted, but fields missing in the schema are dropped
@@ -378,7 +380,7 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestOtherNamespace: a ledger knows Pods by their names, so Pods of another namespace cannot use the ledger.
+// TestOtherNamespace: a ledger identifies Pods by name, so a request for a Pod of another namespace is an error.
 func TestOtherNamespace(t *testing.T) {
 	c := server(t, nil, budget(3))
 	request := evict("a")
@@ -388,14 +390,14 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestSlowWrites: a Pod has at least half of its time after being let go, however long the write took.
+// TestSlowWrites: an admitted deletion has at least half of its time left, however long the write took.
 func TestSlowWrites(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		allowed int32
 		takes   []time.Duration
 		want    disruption.Decision
-		since   time.Duration // of the entry, after the start
+		since   time.Duration // time of the entry, counted from the start
 	}{
 		{"at once", 2, []time.Duration{0}, disruption.Decision{Admitted: true}, 0},
 		{"half of its time is left", 1, []time.Duration{9 * time.Second}, disruption.Decision{Admitted: true}, 0},
@@ -424,8 +426,8 @@ func TestSlowWrites(t *testing.T) {
 	}
 }
 
-// TestWritesThatAreAlwaysSlow: an update needs nearly all of its time, and gets no more than some writes. It goes on if
-// the last one was not much too slow.
+// TestWritesThatAreAlwaysSlow: nearly all of an update's time must be left after the write. If all attempts take too
+// long, the update is still admitted if the last write was not much too slow.
 func TestWritesThatAreAlwaysSlow(t *testing.T) {
 	for takes, admitted := range map[time.Duration]bool{1200 * time.Millisecond: true, 5 * time.Second: false} {
 		t.Run(takes.String(), func(t *testing.T) {
@@ -458,7 +460,7 @@ func TestWritesThatAreAlwaysSlow(t *testing.T) {
 	}
 }
 
-// TestImpatient: a request that leaves before its turn leaves the turns of the waiting requests intact.
+// TestImpatient: a request that is cancelled in the queue does not affect the other waiting requests.
 func TestImpatient(t *testing.T) {
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -486,7 +488,7 @@ func TestImpatient(t *testing.T) {
 	}
 }
 
-// TestCrowd: a request behind too many others is told to come again, and nothing is spent.
+// TestCrowd: if too many requests wait, a further request is refused with Contended, and spends nothing.
 func TestCrowd(t *testing.T) {
 	const places = 64
 	inside, goOn := make(chan struct{}), make(chan struct{})
@@ -505,7 +507,7 @@ func TestCrowd(t *testing.T) {
 		answers <- decision
 	}
 	go ask(0)
-	<-inside // and nobody gets a turn before the refused requests have their answer
+	<-inside // no request is decided before the refused requests have returned
 	for i := range 100 {
 		go ask(i + 1)
 	}

@@ -29,17 +29,17 @@ type Protected struct {
 // (pkg/registry/core/pod/storage/eviction.go).
 const uncountedRetry = 10
 
-// Handler returns a webhook's handler that admits deletions, evictions and changes of Pods as far as budgets allow: see
-// ReviewOf for the rules of its configuration. The argument named of is a function that returns how a Pod is protected,
-// or false if the Pod has no budget. If this function answered from an unsynced cache, every Pod could be deleted. So
-// the function must wait for the cache, or return an error. The function must be safe for concurrent use. A refused
-// eviction gets the eviction API's response, 429 with the cause DisruptionBudget, so that clients such as kubectl drain
-// retry; other refused requests get 403. If a read or write failed and the answer is unknown, the response is 429. The
-// webhook needs sideEffects NoneOnDryRun.
+// Handler returns a webhook's handler that admits deletions, evictions and changes of Pods as far as budgets allow:
+// see ReviewOf for the rules of its configuration. The argument named of is a function that returns how a Pod is
+// protected, or false if the Pod has no budget. The function must wait until its cache is synced, or return an error:
+// a result from an unsynced cache could admit the deletion of every Pod. The function must be safe for concurrent
+// use. A refused eviction gets the eviction API's response, 429 with the cause DisruptionBudget, so that clients such
+// as kubectl drain retry; other refused requests get 403. If a read or write fails, the response is 429. The webhook
+// needs sideEffects NoneOnDryRun.
 func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		status, err := g.handle(ctx, req, of)
-		if err != nil { // the answer is unknown: the client must retry
+		if err != nil { // nobody knows whether the budget admits the request, so the client must retry
 			status = apierrors.NewTooManyRequests("the Pod or its budget could not be read: "+err.Error(), 1)
 		}
 		if status != nil {

@@ -33,8 +33,8 @@ type Review struct {
 // ReviewOf reads an admission request: the deletion, eviction, change or resize of a Pod. An eviction only names its
 // Pod, so ReviewOf reads the Pod from live; live must not read from a cache. If the eviction's preconditions exclude
 // the present Pod, Pod is nil: the request is about an earlier Pod with the same name. Preconditions on the
-// resourceVersion are ignored: the Pod may change until the API server checks the resourceVersion. The error is a bad
-// request, or a failed read: the answer is unknown, and the caller must not take the Pod out of service.
+// resourceVersion are ignored: the Pod may still change before the API server checks the resourceVersion. The error
+// means a bad request or a failed read. After an error, the caller must not take the Pod out of service.
 //
 // A webhook with ReviewOf must be configured for the resources pods (UPDATE, DELETE), pods/eviction (CREATE) and
 // pods/resize (UPDATE).

@@ -33,7 +33,7 @@ func raw(t *testing.T, object any) runtime.RawExtension {
 	return runtime.RawExtension{Raw: text}
 }
 
-// TestReviewOf: what each request does to its Pod.
+// TestReviewOf: each case has a request and its effect on the Pod.
 func TestReviewOf(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "u"},
@@ -97,7 +97,7 @@ func TestReviewOf(t *testing.T) {
 	}
 }
 
-// TestReviewFails: what cannot be read is an error, and no Pod to be let go.
+// TestReviewFails: if a request or its Pod cannot be read, ReviewOf returns an error.
 func TestReviewFails(t *testing.T) {
 	down := errors.New("down")
 	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -118,7 +118,7 @@ func TestReviewFails(t *testing.T) {
 	}
 }
 
-// TestPermit: a controller that is about to act gets the reason of a refusal.
+// TestPermit: if the budget refuses, Permit returns the reason.
 func TestPermit(t *testing.T) {
 	pod := evict("a").Pod
 	for _, tc := range []struct {
@@ -138,7 +138,7 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// TestHandler: each answer of the webhook has the code by which clients go on.
+// TestHandler: each response of the webhook has the status code that clients expect.
 func TestHandler(t *testing.T) {
 	pod := evict("a").Pod
 	down := errors.New("down")
@@ -161,7 +161,7 @@ func TestHandler(t *testing.T) {
 		dryRun bool
 		of     func() (guard.Protected, bool, error)
 		pod    *corev1.Pod
-		fails  error // of the write
+		fails  error // the error of the write
 		want   answer
 	}{
 		{name: "room", budget: budget(1), op: admissionv1.Create, want: answer{Allowed: true}},
@@ -216,7 +216,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestMisuse: wrong calls keep the Pod.
+// TestMisuse: invalid calls return errors, and admit no request.
 func TestMisuse(t *testing.T) {
 	c := server(t, nil, budget(9))
 	g := newGuard(t, c, c)

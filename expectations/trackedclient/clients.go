@@ -20,7 +20,7 @@ type Options struct {
 	// set, Check returns nil only after Start has returned.
 	Tracker expectations.Options
 	// Exists, unless nil, reports whether an owner is in the cache. A write for an owner missing in the cache is not
-	// recorded: a pass may still run after its owner's deletion, and nobody would call Forget for the owner again.
+	// recorded: a pass may still run after its owner's deletion, and no later call of Forget would drop such a record.
 	Exists func(owner types.UID) bool
 }
 
@@ -76,8 +76,8 @@ func (c *Clients) For(owner types.UID, more ...types.UID) client.Client {
 func (c *Clients) Tracker() *expectations.Tracker { return c.tracker }
 
 // Check returns nil when the caches show all of the owner's writes. Otherwise the caller must not decide anything for
-// the owner now: the answer names the missing writes and the time to reconcile again. Check reads only memory, with two
-// exceptions: after an unanswered write Check reads the object from the API server, and for a cache beyond the alarm
+// the owner now: the result names the missing writes and the time to reconcile again. Check reads only memory, with
+// two exceptions: after a write without a response, Check reads the object from the API server, and after the alarm
 // threshold Check reads the owner's objects.
 //
 // Call Check first, and read the objects for a decision afterwards. The error comes from a read or from the

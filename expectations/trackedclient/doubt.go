@@ -48,7 +48,7 @@ func (d *doubts) take(owner types.UID) []*target {
 // observed objects would ignore this write.
 //
 // If so, finish the current kind of action on other objects, but begin no other kind of action in the pass: its
-// decision may rest on an outdated state.
+// decision may be based on an outdated state.
 func (c *Clients) InDoubt(owner metav1.Object) bool {
 	c.doubts.mu.Lock()
 	defer c.doubts.mu.Unlock()
@@ -118,8 +118,8 @@ func (c *Clients) find(ctx context.Context, t *target) (record func(owner types.
 	case err != nil:
 		return nil, fmt.Errorf("reading %s %s, of which a write was not answered: %w", t.source.Kind.Kind, t.key, err)
 	}
-	// The version found stands for the unanswered write: the write was to this object, or to an earlier object of the
-	// same name, and is not newer.
+	// The found version can be awaited in place of the write's version: the write went to this object or to an earlier
+	// object of the same name, so the write's version is not newer.
 	return wrote(found.ResourceVersion), nil
 }
 

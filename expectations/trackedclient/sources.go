@@ -1,8 +1,9 @@
 // Package trackedclient makes clients that record each write in a tracker of package expectations, for the client's
 // owner, so that the next decision can wait for the write.
 //
-// In a reconciler this takes two lines: [Clients.Check] before any decision, and writes through the client of
-// [Clients.For]. Package ownercache makes both calls. Besides answered writes, the package takes care of four cases:
+// A reconciler needs two lines: a call of [Clients.Check] before any decision, and a call of [Clients.For], which
+// returns the client for all writes. Package ownercache makes both calls. Besides recording writes, the package
+// handles four cases:
 //
 //   - A write without a response (a timeout, a broken connection, an internal error) may nevertheless have been carried
 //     out. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise
@@ -51,7 +52,8 @@ type Index interface {
 	Versions(match func(metav1.Object) bool) map[types.UID]string
 }
 
-// Source is a resource that a controller writes and decides on. All fields but Restrict and Served are required.
+// Source is a resource that a controller writes and uses for its decisions. All fields but Restrict and Served are
+// required.
 type Source struct {
 	// Store is the name of the cache.
 	Store expectations.Store
@@ -61,9 +63,9 @@ type Source struct {
 	Index Index
 	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for lists from the API server.
 	Restrict []client.ListOption
-	// Served reports whether the API server has the resource now, if owners can do without the resource. While Served
-	// is false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package
-	// watchhealth is. Nil means that the resource is always served.
+	// Served reports whether the API server has the resource now, for a resource without which owners can still be
+	// reconciled. While Served is false, nobody waits for the cache. The cache must be synced then, as the cache of an
+	// absent kind in package watchhealth is. Nil means that the resource is always served.
 	Served func() bool
 }
 
@@ -96,7 +98,7 @@ func Claims(index Index) Source {
 }
 
 // Owners returns the Source for the owners themselves, whose status a controller writes. If Owners is not among the
-// sources, the next decision may rest on the previous status.
+// sources, the next decision may be based on the previous status.
 func Owners(resource schema.GroupResource, kind schema.GroupVersionKind, index Index) Source {
 	return Source{Store: expectations.Store{GroupResource: resource}, Kind: kind, Index: index}
 }

@@ -37,8 +37,8 @@ func (*Clients) NeedLeaderElection() bool { return true }
 // holds the same objects as the API server. Until Start returns, Check makes all owners wait unless the option
 // NoBarrier is set, so workers may already run.
 //
-// Start repeats a read after a temporary failure (no response, a timeout, an error of the server, throttling) until ctx
-// ends, with backoff and a log line. Nobody else would call Start again: a manager stops if Start returns an error.
+// Start repeats a read after a temporary failure (no response, a timeout, an error of the server, throttling) until
+// ctx ends, with backoff and a log line. Start must do so itself, because a manager stops if Start returns an error.
 // Start returns any other error: NoProgress for a cache that does not report its version, a refused read, an error of
 // the Tracker, or the error of ctx. After such an error the caller may call Start again.
 func (c *Clients) Start(ctx context.Context) error {
@@ -129,8 +129,8 @@ func passes(err error) bool {
 }
 
 // quorumVersion returns the version of a list that holds every write answered before. If the API server does not have
-// the resource, no write was possible: the version is the version of the cache, unless the cache shows objects that
-// owners cannot do without.
+// the resource, no write was possible: the version is the version of the cache, unless the cache shows objects
+// without which owners cannot be reconciled.
 func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
 	if !s.isServed() {
 		return s.Index.LastStoreSyncResourceVersion(), nil

@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 )
 
-// index is a cache under the test's control.
+// index is a cache whose content the test sets.
 type index struct {
 	mu      sync.Mutex
 	version string
@@ -83,19 +83,20 @@ var owner = &metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "owner"}
 // listVersion is the version of all lists, newer than any object's version.
 const listVersion = "5000"
 
-// bench is a client under test, the API server behind it, and the cache.
+// bench has the clients under test, a fake API server and a cache.
 type bench struct {
 	*trackedclient.Clients
-	client.Client // the owner's
+	client.Client // the client for the owner
 
 	server client.WithWatch
 	cache  *index
-	// fail is asked with each request, before it is carried out (false) and after (true).
+	// fail is called twice for each request: before the request is carried out (after is false) and afterwards (after is
+	// true).
 	fail  func(verb string, after bool) error
 	asked []string
 	// perPage is how many objects a page of a list holds; 0 for all.
 	perPage int
-	served  func() bool // of the source
+	served  func() bool // the field Served of the source
 }
 
 // page cuts a list to the page that begins at the token.
@@ -141,13 +142,13 @@ func newBench(objects ...client.Object) *bench {
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				return call("create", func() error {
-					if obj.GetUID() == "" { // the fake server gives none
+					if obj.GetUID() == "" { // the fake server sets none
 						obj.SetUID(types.UID("uid-" + obj.GetName()))
 					}
 					if err := c.Create(ctx, obj, opts...); err != nil || len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
 						return err
 					}
-					return c.Update(ctx, obj) // for a second version
+					return c.Update(ctx, obj) // so that the object gets a second version
 				})
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -174,7 +175,7 @@ func newBench(objects ...client.Object) *bench {
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				return call("list", func() error {
 					err := c.List(ctx, list, opts...)
-					list.SetResourceVersion(listVersion) // the fake server gives none
+					list.SetResourceVersion(listVersion) // the fake server sets none
 					b.page(list, (&client.ListOptions{}).ApplyOptions(opts).Continue)
 					return err
 				})
@@ -227,7 +228,7 @@ func relabel() client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 }
 
-// lost carries a request out, and returns the error of a client without an answer.
+// lost lets a request be carried out, and returns the error of a client that gets no response.
 func lost(verb string) func(string, bool) error {
 	return func(v string, after bool) error {
 		if after && v == verb {
@@ -314,7 +315,7 @@ func TestSeveralOwners(t *testing.T) {
 	}
 }
 
-// TestSharedDoubt: a single read tells all owners awaiting the write, so that no owner has to read later.
+// TestSharedDoubt: a single read is enough for all owners that wait for the write.
 func TestSharedDoubt(t *testing.T) {
 	b := newBench(newPod("a"))
 	b.fail = func(verb string, after bool) error {
@@ -337,7 +338,7 @@ func TestSharedDoubt(t *testing.T) {
 	}
 }
 
-// TestOwnerThatIsGone: a write for an owner deleted during a pass leaves no record.
+// TestOwnerThatIsGone: a write for an owner that is deleted during a pass leaves no record.
 func TestOwnerThatIsGone(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
@@ -361,7 +362,7 @@ func TestOwnerThatIsGone(t *testing.T) {
 			}
 			b.Clients, b.Client = clients, clients.For(owner.UID)
 			b.fail = func(_ string, after bool) error {
-				exists = exists && !after // the owner goes while the request is under way
+				exists = exists && !after // the owner is deleted during the request
 				if after && tc.fail {
 					return lost
 				}
@@ -492,7 +493,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestQuotaConflicts: a conflict about a quota says nothing about the object, and is tried again at once, a few times.
+// TestQuotaConflicts: after a conflict about a ResourceQuota, and not about the object, the write is retried at once,
+// a few times.
 func TestQuotaConflicts(t *testing.T) {
 	overtaken := apierrors.NewConflict(corev1.Resource("resourcequotas"), "compute", errors.New("the object has been modified"))
 	changed := apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("the object has been modified"))
@@ -533,7 +535,7 @@ func TestQuotaConflicts(t *testing.T) {
 	}
 }
 
-// TestDoubtLasts: a failed read settles nothing, and the next Check tries again.
+// TestDoubtLasts: if the read fails, the write stays in doubt, and the next Check reads again.
 func TestDoubtLasts(t *testing.T) {
 	b := newBench()
 	b.fail = lost("create")
@@ -553,7 +555,8 @@ func TestDoubtLasts(t *testing.T) {
 	}
 }
 
-// TestGeneratedName: nobody knows the name of the object perhaps created, so the owner awaits everything up to now.
+// TestGeneratedName: the name of the object that may have been created is unknown, so the owner waits for all writes
+// up to now.
 func TestGeneratedName(t *testing.T) {
 	b := newBench()
 	b.fail = func(verb string, _ bool) error {
@@ -573,7 +576,7 @@ func TestGeneratedName(t *testing.T) {
 	}
 }
 
-// TestLateCache: after the alarm threshold a live read shows whether the cache holds everything after all.
+// TestLateCache: after the alarm threshold a live read shows whether the cache nevertheless holds all objects.
 func TestLateCache(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -754,8 +757,8 @@ func TestStartOutlastsOutages(t *testing.T) {
 	})
 }
 
-// TestStartWithoutTheResource: a resource that the API server does not have holds up no owner, as long as the cache shows
-// no object, or owners can do without the resource.
+// TestStartWithoutTheResource: Start does not wait for a resource that the API server does not have, if the cache
+// shows no object, or if Served says that the resource may be missing.
 func TestStartWithoutTheResource(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -790,7 +793,8 @@ func TestStartWithoutTheResource(t *testing.T) {
 	}
 }
 
-// TestServed: nobody waits for a resource that is not served now, and writes from before count again later.
+// TestServed: Check does not wait for a resource that is not served now. When the resource is served again, Check
+// waits for the earlier writes again.
 func TestServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served := true

@@ -26,7 +26,7 @@ type target struct {
 	uid    types.UID // UID of an object to be deleted
 }
 
-// boundClient is a client that records its writes for given owners.
+// boundClient is a client that records its writes for the given owners.
 type boundClient struct {
 	client.Client
 
@@ -80,11 +80,11 @@ func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, ca
 	return b.clients.record(t, "", err)
 }
 
-// charges is how often a write is sent if a conflict prevents its charge to a quota.
+// charges is the largest number of attempts at a write that fails because of a conflict about a ResourceQuota.
 const charges = 5
 
-// charged makes a call, and repeats the call after each conflict about a quota. The API server answers with a conflict,
-// even to a creation, if other requests are charged to the quota at the same time (k8s.io/apiserver,
+// charged makes a call, and repeats the call after each conflict about a ResourceQuota. The API server answers with a
+// conflict, even to a creation, if other requests are charged to the quota at the same time (k8s.io/apiserver,
 // pkg/admission/plugin/resourcequota/controller.go, checkQuotas). The request is valid, nothing was written, and the
 // next attempt usually succeeds.
 func charged(call func() error) (err error) {
@@ -116,7 +116,7 @@ func (c *Clients) record(t *target, version string, err error) error {
 			err = errors.Join(err, c.tracker.Wrote(owner, t.source.Store, version))
 		}
 	case err == nil, isUnanswered(err), apierrors.IsAlreadyExists(err):
-		// If Create finds that the object exists, the cache does not show the object yet.
+		// If the API server says that the object exists already, the cache does not show the object yet.
 		c.doubt(t)
 	}
 	return err

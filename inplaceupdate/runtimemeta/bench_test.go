@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
 )
 
-// BenchmarkNext is a pass for a Pod with 3 containers and nothing to do: most passes.
+// BenchmarkNext is a call of Next for a Pod with 3 containers and nothing to do, the most frequent case.
 func BenchmarkNext(b *testing.B) {
 	n := newNode()
 	b.ReportAllocs()

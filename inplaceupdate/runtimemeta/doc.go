@@ -28,9 +28,10 @@
 // new as the labels and annotations that the instance has read, so the agent never stops a container with newer values
 // because of a stale Pod.
 //
-// Next does not remember earlier stops, so the agent must delay repeated stops, by Pod and container name: an instance
-// may start once more with old values if the kubelet receives the change of the Pod late. A third stop of a container
-// may be necessary, but is never urgent. OpenKruise waits 3 seconds at first, and doubles the wait up to 10 minutes.
+// Next does not remember earlier stops, so the agent must delay repeated stops, by Pod and container name: an
+// instance may start once more with old values if the kubelet receives the change of the Pod late. A container may
+// need more than one stop, but later stops are never urgent. OpenKruise waits 3 seconds at first, and doubles the
+// wait up to 10 minutes.
 //
 // # Secrets
 //

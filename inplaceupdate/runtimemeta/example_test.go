@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
 )
 
-// Example is a pass of a node agent for a Pod whose label has changed during an update in place.
+// Example is a single run of a node agent for a Pod whose label has changed during an update in place.
 func Example() {
 	rules := runtimemeta.Rules{Condition: "example.com/InPlaceUpdateReady"}
 	pod := newPod(container("app", fromLabel("ZONE", "zone")))

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
 )
 
-// FuzzNext: a report by anybody, any runtime, any Pod. Nothing panics, the report written is read again as the same,
-// and the same step again is quiet.
+// FuzzNext: for any report, any state of the container runtime and any Pod, nothing panics, the written report is
+// decoded to an equal report, and a repeated step with this report changes nothing.
 func FuzzNext(f *testing.F) {
 	f.Add(openKruise, "12", "ZONE=a", uint64(1))
 	f.Fuzz(func(t *testing.T, annotation, plain, env string, seed uint64) {
@@ -35,7 +35,7 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// randomNode draws containers, instances, and a Pod that knows of some.
+// randomNode makes random containers and instances, and a Pod whose status shows some of the instances.
 func randomNode(seed uint64, plain, env string) *node {
 	r := rand.New(rand.NewPCG(seed, 5))
 	n := newNode()
@@ -62,7 +62,7 @@ func randomNode(seed uint64, plain, env string) *node {
 	return n
 }
 
-// checkStep restates the rules of a step.
+// checkStep checks a step against the rules for reports and stops.
 func checkStep(t *testing.T, n *node, step runtimemeta.Step) {
 	if n.pod.Status.Phase != corev1.PodRunning {
 		if step.Changed || len(step.Read)+len(step.Stop) > 0 {
@@ -101,8 +101,8 @@ func checkStep(t *testing.T, n *node, step runtimemeta.Step) {
 	}
 }
 
-// TestRandomNodes runs a fixed number of the fuzz target's cases with every test run, each in several passes with the
-// report before.
+// TestRandomNodes runs a fixed number of the fuzz target's cases with every test run, each with several calls of
+// Next, and always with the previous report.
 func TestRandomNodes(t *testing.T) {
 	stops, reads := 0, 0
 	for seed := range uint64(500) {

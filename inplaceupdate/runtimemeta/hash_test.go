@@ -14,14 +14,14 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
 )
 
-// Hashes reported by OpenKruise 1.9 for real Pods: of a container without env from metadata, and of a container with an
-// annotation's value "three" in CFG.
+// These are hashes reported by OpenKruise 1.9 for real Pods: the hash of a container without env from metadata, and
+// the hash of a container whose variable CFG has the annotation's value "three".
 const (
 	openKruiseEmpty = 86995377
 	openKruiseThree = 1181583253
 )
 
-// ignored are names as in OpenKruise's agent.
+// ignored returns the variables that OpenKruise's agent ignores.
 func ignored() []string { return []string{"SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"} }
 
 func newPod(containers ...corev1.Container) *corev1.Pod {
@@ -50,7 +50,8 @@ func fromAnnotation(name, key string) corev1.EnvVar {
 	return fromField(name, "metadata.annotations['"+key+"']")
 }
 
-// hash restates the kubelet's hash of a JSON text: FNV-32a over the bytes as a debugger prints them.
+// hash is a second implementation of the kubelet's hash of a JSON text: FNV-32a over the bytes as a debugger prints
+// them.
 func hash(json string) uint64 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "([]uint8)%v", []byte(json))
@@ -103,7 +104,7 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// TestHashesOfOpenKruise holds the hashes against reports written by OpenKruise 1.9 for Kubernetes 1.36.
+// TestHashesOfOpenKruise compares the hashes with reports written by OpenKruise 1.9 for Kubernetes 1.36.
 func TestHashesOfOpenKruise(t *testing.T) {
 	c := container("app", corev1.EnvVar{Name: "A", Value: "1"}, fromAnnotation("CFG", "app-config"))
 	none := container("app")
@@ -122,8 +123,8 @@ func TestHashesOfOpenKruise(t *testing.T) {
 	}
 }
 
-// TestPlainHashes holds the hash of kubelets since 1.31 against the kubelet's own test (TestHashContainer of Kubernetes
-// 1.36).
+// TestPlainHashes compares the hash of kubelets since 1.31 with a value from the kubelet's own tests
+// (TestHashContainer of Kubernetes 1.36).
 func TestPlainHashes(t *testing.T) {
 	c := corev1.Container{Name: "test_container", Image: "foo/image:v1"}
 	short, full := runtimemeta.PlainHashes(&c)
@@ -132,7 +133,7 @@ func TestPlainHashes(t *testing.T) {
 	}
 }
 
-// TestVariables stops early, and keeps the order of the spec.
+// TestVariables: Variables keeps the order of the spec, and a loop over the variables may stop early.
 func TestVariables(t *testing.T) {
 	c := container("app", fromLabel("Z", "zone"), fromAnnotation("A", "cfg"), fromLabel("SIDECARSET_VERSION", "x"))
 	var names []string
@@ -163,7 +164,7 @@ func TestEnvironmentIsSecret(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotModified: the hash leaves the list of the caller alone.
+// TestEnvironmentIsNotModified: computing a hash does not modify the caller's list.
 func TestEnvironmentIsNotModified(t *testing.T) {
 	list := []string{"Z=1", "A=2"}
 	before := slices.Clone(list)

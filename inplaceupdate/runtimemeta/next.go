@@ -81,13 +81,13 @@ func Concerns(pod *corev1.Pod, group, annotation string) bool {
 	return err == nil && version.Group == group
 }
 
-// Next returns the agent's next action for a Pod, given the instances of its containers and the previous report. If the
-// Pod has no readable report, pass the zero Report as before. A Pod that is being deleted needs no action.
+// Next returns the agent's next action for a Pod, given the instances of its containers and the previous report. If
+// the Pod has no readable report, pass the zero Report as before. A Pod that is being deleted needs no action.
 //
-// The container runtime knows new instances before the Pod's status does, and the report follows the runtime. The hash
-// of an instance's environment is computed once, and then copied from report to report. If the runtime has no instance
-// of a container, the container's entry is kept as long as the Pod's status shows the same instance: a runtime forgets
-// ended instances, a kubelet does not.
+// A container runtime knows a new instance before the Pod's status shows the instance, so the report is built from
+// the runtime's instances. The hash of an instance's environment is computed once, and then copied from report to
+// report. If the runtime has no instance of a container, the container's entry is kept as long as the Pod's status
+// shows the same instance: a runtime forgets ended instances, but the Pod's status keeps them.
 func (r Rules) Next(pod *corev1.Pod, instances []Instance, before Report) Step {
 	if !podstate.IsActive(pod) {
 		return Step{Report: before}

@@ -26,8 +26,9 @@ type node struct {
 	before    runtimemeta.Report
 }
 
-// newNode runs app with a label, log without metadata, and native sidecar mesh with an annotation, each at its first
-// instance. setup has run. The report is complete, and the Pod is being updated in place.
+// newNode runs container app that reads a label, container log that reads no metadata, and native sidecar mesh that
+// reads an annotation, each in its first instance. Init container setup has completed. The report is complete, and
+// the Pod is being updated in place.
 func newNode() *node {
 	pod := newPod(container("app", fromLabel("ZONE", "zone")), container("log"))
 	pod.Spec.InitContainers = []corev1.Container{container("setup", fromLabel("ZONE", "zone")), sidecar("mesh", fromAnnotation("CFG", "cfg"))}
@@ -46,7 +47,8 @@ func newNode() *node {
 	return n
 }
 
-// report is the kubelet's report: the newest instances in the Pod's status, in another order than the spec's.
+// report writes the kubelet's report into the Pod's status: the newest instances, in another order than the spec's
+// order.
 func (n *node) report() {
 	n.pod.Status.ContainerStatuses, n.pod.Status.InitContainerStatuses = nil, nil
 	for _, i := range slices.Backward(n.instances) {
@@ -72,7 +74,7 @@ func (n *node) restart(name string) *runtimemeta.Instance {
 	return i
 }
 
-// next asks for the next step, and checks that nothing is modified and that the same step again writes nothing.
+// next returns the next step, and checks that Next modifies no argument and that a repeated call writes nothing.
 func (n *node) next(t *testing.T) runtimemeta.Step {
 	t.Helper()
 	pod, instances, before := n.pod.DeepCopy(), slices.Clone(n.instances), runtimemeta.Report{Containers: slices.Clone(n.before.Containers)}
@@ -214,8 +216,8 @@ func TestReasonsHideValues(t *testing.T) {
 	}
 }
 
-// TestCourse follows a restart: the agent stops the old instance, waits for the status, and is quiet with the new
-// instance. A kubelet that has seen the old label alone makes another stop necessary.
+// TestCourse follows a restart: the agent stops the old instance, waits for the status, and does nothing more once
+// the new instance is reported. If the kubelet had read only the old label, another stop is necessary.
 func TestCourse(t *testing.T) {
 	n := newNode()
 	look := func(what, want string) {
@@ -239,7 +241,7 @@ func TestCourse(t *testing.T) {
 	}
 	n.pod.Labels["zone"] = "b"
 	look("", "c://app-0")
-	n.restart("app") // by a kubelet with the old label
+	n.restart("app") // the kubelet had read only the old label
 	look("a", "InstanceUnreported")
 	n.report()
 	look("", "c://app-1")
@@ -252,7 +254,8 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// TestConcerns: agents report about Pods of a group of kinds and about marked Pods.
+// TestConcerns: agents report about Pods whose controller belongs to a given API group, and about Pods with a given
+// annotation.
 func TestConcerns(t *testing.T) {
 	owned := func(version string, controls bool) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: version, Kind: "CloneSet", Name: "web", Controller: ptr.To(controls)}}

@@ -29,12 +29,12 @@ func reportOf(entries ...runtimemeta.Container) runtimemeta.Report {
 	return runtimemeta.Report{Containers: entries}
 }
 
-// TestReport reads and writes the annotation.
+// TestReport decodes and encodes the annotation.
 func TestReport(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
 		want       runtimemeta.Report
-		again      string // empty for text
+		again      string // the encoded report; empty if equal to text
 	}{
 		{"ND-40 as OpenKruise writes", openKruise, reportOf(entry("app", "containerd://ab12", 2, 3272088423, 1181583253)), ""},
 		{"ND-40 the second hash is omitted when 0", `{"containers":[{"name":"app","containerID":"c://1","restartCount":0,"hashes":{"plainHash":5}}]}`, reportOf(entry("app", "c://1", 0, 5, 0)), ""},
@@ -58,7 +58,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestHostileReports: a Node writes what it likes. The error has a code, and repeats no text of the annotation.
+// TestHostileReports: a Node may write anything. The error has a code, and repeats no text of the annotation.
 func TestHostileReports(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string

@@ -9,10 +9,10 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
-// A namespace has a hundred objects in the queue when another namespace's object comes.
+// Example: a namespace has a hundred objects in the queue when an object of another namespace is added.
 func Example() {
-	// With controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter} a controller does the
-	// rest itself.
+	// In a controller, set controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter}:
+	// the controller then makes and uses the queue.
 	newQueue := fairqueue.New(3, 12)
 	limiter := fairqueue.PerNamespace(nil)
 	queue := newQueue("fleet", limiter)

@@ -29,11 +29,12 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Limiter is the type of controller-runtime's rate limiter for retries.
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
-// New returns a value for controller.Options.NewQueue. The queue returns requests of the namespaces in turn, first from
-// namespaces with no request in progress; requests of a namespace are returned in the order of arrival. At most atOnce
-// requests of a namespace are in progress at a time; 0 or less means no limit. workers is the controller's
-// MaxConcurrentReconciles. The last free worker is kept for a namespace with no request in progress: if webhooks are
-// slow in several namespaces, requests of another namespace still get a worker, one after the other.
+// New returns a value for controller.Options.NewQueue. The queue returns requests of the namespaces in turn, first
+// from namespaces with no request in progress; requests of a namespace are returned in the order of arrival. At most
+// atOnce requests of a namespace are in progress at a time; 0 or less means no limit. workers is the controller's
+// MaxConcurrentReconciles. The last free worker is kept for a namespace with no request in progress. So if slow
+// webhooks occupy the workers for several namespaces, requests of another namespace still get this worker, one
+// request after the other.
 //
 // Otherwise the queue behaves like client-go's queue: a request is in the queue at most once, and is never processed
 // twice at the same time. After Done, the caller must call Get next, as a controller's workers do: Get lets a waiting
@@ -102,10 +103,10 @@ func (t *turns) Len() int {
 	return 1
 }
 
-// next returns the index, in the field order, of the namespace whose turn is next, or -1 if there is none. A worker
-// that finishes a request and takes the next request deprives no waiting worker of a request. Either the number of free
-// workers stays the same, or the finished request was the last in progress of its namespace, and such a namespace goes
-// first.
+// next returns the index, in the field order, of the namespace whose turn is next, or -1 if there is none. When a
+// worker finishes a request and takes the next request, no other waiting worker loses the chance to take a request.
+// Either the number of free workers stays the same, or the finished request was the last in progress of its
+// namespace, and requests of such a namespace go first.
 func (t *turns) next() int {
 	if t.atOnce <= 0 {
 		return min(len(t.order), 1) - 1
@@ -132,7 +133,7 @@ func (t *turns) Pop() reconcile.Request {
 	}
 	all := t.waiting[namespace]
 	item := all[0]
-	all[0] = reconcile.Request{} // the array stays in memory longer than the request needs to
+	all[0] = reconcile.Request{} // so that the array does not keep the request in memory
 	if rest := all[1:]; len(rest) > 0 {
 		t.waiting[namespace] = rest
 		t.order = append(t.order, namespace)
@@ -163,10 +164,11 @@ func (t *turns) count() int {
 	return n
 }
 
-// PerNamespace returns a rate limiter that has a limiter from newLimiter for each namespace with failing requests. Use
-// PerNamespace as controller.Options.RateLimiter. Otherwise all namespaces share the ten retries per second of
-// controller-runtime's default limiter, so each failure delays the next retry in every namespace. If newLimiter is nil,
-// the limiters are controller-runtime's default limiters. The result is safe for concurrent use if the limiters are.
+// PerNamespace returns a rate limiter that has a limiter from newLimiter for each namespace with failing requests.
+// Use PerNamespace as controller.Options.RateLimiter. Without PerNamespace, all namespaces share the ten retries per
+// second of controller-runtime's default limiter, so each failure delays the next retry in every namespace. If
+// newLimiter is nil, the limiters are controller-runtime's default limiters. The result is safe for concurrent use if
+// the limiters are.
 func PerNamespace(newLimiter func() Limiter) Limiter {
 	if newLimiter == nil {
 		newLimiter = workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
-// request reads "namespace/name".
+// request returns the request for "namespace/name".
 func request(key string) reconcile.Request {
 	namespace, name, _ := strings.Cut(key, "/")
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
@@ -27,8 +27,9 @@ func none() fairqueue.Limiter {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour)
 }
 
-// play carries out words in order: "+a/1" adds, "-a/1" ends the work, "?" gets, "shut" shuts the queue down. play
-// returns the gotten requests, "." if no request is handed out now, and "end" at the end.
+// play carries out the words of the script in order: "+a/1" adds request a/1, "-a/1" marks the request as done, "?"
+// calls Get, "shut" shuts the queue down. For each Get, the result has the request, "." if Get blocks, or "end" after
+// the shutdown.
 func play(t *testing.T, atOnce, workers int, script string) (snapshot []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestNew(t *testing.T) {
 		script string
 		want   string
 
-		workers int // 100 unless given
+		workers int // 0 means 100
 	}{
 		{name: "one namespace is a queue", atOnce: 0, script: "+a/1 +a/2 +a/3 ? ? ?", want: "a/1 a/2 a/3"},
 		{name: "namespaces take turns", atOnce: 0, script: "+a/1 +a/2 +a/3 +a/4 +b/1 +c/1 +b/2 ? ? ? ? ? ? ?", want: "a/1 b/1 c/1 a/2 b/2 a/3 a/4"},
@@ -118,8 +119,8 @@ func TestLen(t *testing.T) {
 	}
 }
 
-// TestWorkers: workers like a controller's leave nothing undone, never work on a request twice at a time, and never on
-// more than the bound of a namespace.
+// TestWorkers: workers that use the queue as a controller does process every request, never process a request twice
+// at the same time, and never process more than atOnce requests of a namespace at the same time.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const atOnce, workers, namespaces, names, rounds = 2, 5, 4, 6, 50
@@ -142,7 +143,7 @@ func TestWorkers(t *testing.T) {
 						t.Errorf("%v: %d at once, %d of its namespace", item, busy[item], of[item.Namespace])
 					}
 					mu.Unlock()
-					time.Sleep(time.Duration(len(item.Name)+int(item.Name[0]%7)) * time.Millisecond) // of a clock that runs when all wait
+					time.Sleep(time.Duration(len(item.Name)+int(item.Name[0]%7)) * time.Millisecond) // in synctest's fake time
 					mu.Lock()
 					busy[item]--
 					of[item.Namespace]--
@@ -168,7 +169,7 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// TestPerNamespace: a namespace with constantly failing objects delays its own retries alone.
+// TestPerNamespace: objects that always fail delay only the retries of their own namespace.
 func TestPerNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if wait := fairqueue.PerNamespace(nil).When(request("a/1")); wait > time.Second {
@@ -191,7 +192,7 @@ func TestPerNamespace(t *testing.T) {
 		if n := limiter.NumRequeues(request("bad/0")); n != 2 || limiter.NumRequeues(request("other/0")) != 0 {
 			t.Errorf("%d retries, want 2", n)
 		}
-		// A namespace without failing requests is dropped, and begins anew.
+		// The limiter of a namespace without failing requests is dropped, and the next failure gets a new limiter.
 		limiter.When(request("good/2"))
 		limiter.Forget(request("good/1"))
 		limiter.Forget(request("good/1"))

@@ -31,8 +31,8 @@ type turn[O client.Object, L any] struct {
 
 const (
 	// attempts is how often a request is decided again after a conflict, within about half a second. retries is the
-	// length of the first pause, and each further pause is longer by the same amount: a writer that lost must write
-	// before the other writers write again. A slow write, or a write without a response, counts as much as three
+	// length of the first pause, and each further pause is longer by the same amount: a writer whose write failed must
+	// write before the other writers write again. A slow write, or a write without a response, counts as much as three
 	// conflicts.
 	attempts = 20
 	dear     = 3
@@ -46,9 +46,9 @@ const (
 	// confirms is how long a read from the API server stays valid if nothing is written. A cache may be stale for
 	// longer than this time.
 	confirms = time.Second
-	// A decision still holds if its write takes at most the time prompt: the time of an entry counts from before the
-	// write. If the writes of all attempts take longer than prompt, tolerable limits the duration of the last attempt's
-	// write.
+	// prompt is the longest duration of a write after which its decision is still valid, because the times in the
+	// ledger's entries are from before the write. If the writes of all attempts take longer than prompt, the last
+	// attempt's write may take up to tolerable.
 	prompt    = time.Second
 	tolerable = 3 * time.Second
 )
@@ -59,10 +59,10 @@ var errReplaced = errors.New("the object was replaced")
 // errNotKept means that the object returned by the API server does not contain the written ledger.
 var errNotKept = errors.New("the ledger was not kept")
 
-// pause is the time until the next attempt, so that requests queue up while others write to the object. After a
-// failure, the time depends on the name of the first request, which no other process has, so that two processes do not
-// collide again and again. Otherwise the time depends on the object, so that a request for several objects does not
-// find all of them busy at the same moment.
+// pause returns the time until the next attempt. During the pause, requests queue up and other processes can write to
+// the object. After a failure, the time depends on the name of the first request, which no other process has, so that
+// two processes do not conflict again and again. Otherwise the time depends on the object, so that a request for
+// several objects does not find all objects busy at the same moment.
 func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	if t.failed > 0 {
 		most := retries * time.Duration(min(t.failed, attempts))
@@ -72,7 +72,7 @@ func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	return min(max(t.stored.Add(gap).Sub(now), retries), gap) + spread(retries, object, 0)
 }
 
-// spread returns a part of a duration, always the same for the same name and number.
+// spread returns a fraction of a duration. The fraction depends only on the name and the number.
 func spread(most time.Duration, name string, n int) time.Duration {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, name, n)
@@ -86,7 +86,7 @@ func (t *turn[O, L]) fails(at time.Time) {
 	t.gap = min(max(2*t.gap, shortest), longest)
 }
 
-// After a successful write, writes records the stored object.
+// writes records the stored object after a successful write.
 func (t *turn[O, L]) writes(stored O, at time.Time) {
 	switch {
 	case at.Sub(t.overtaken) >= calm:
@@ -109,8 +109,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 	ledger, held, then := s.decide(base, batch)
 	switch {
 	case then == Confirm && began.Sub(o.confirmed) >= confirms:
-		// The object must be read: no write follows whose failure would show that the object is stale, and another
-		// process may have stored an entry for the same request.
+		// The object must be read from the API server: without a write, no conflict would show that the object is stale,
+		// and another process may have stored an entry for the same request.
 		o.asks = true
 		return held
 	case then != Store:
@@ -126,8 +126,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 			answer(held, nil)
 			return nil
 		}
-		// The write took so long that much of the entries' time has passed. The requests are decided again at once, and
-		// the decision may find that the entries are still valid.
+		// The write took so long that the new entries may soon expire. The requests are decided again at once, and the
+		// decision may find that the entries are still valid.
 		o.stored = time.Time{}
 		var last error
 		if took >= tolerable {

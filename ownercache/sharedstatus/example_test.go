@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// spreads takes places for new Pods.
+// spreads reserves places for new Pods in subsets.
 type spreads struct {
 	statuses *sharedstatus.Statuses[*Spread, subsets.Book]
 	policy   subsets.Policy
@@ -23,7 +23,7 @@ type spreads struct {
 }
 
 func newSpreads(c client.Client, policy subsets.Policy, now clock.PassiveClock) (*spreads, error) {
-	statuses, err := sharedstatus.New(c, c, &Spread{}, sharedstatus.Config[*Spread, subsets.Book]{ // in a manager: its client and its API reader
+	statuses, err := sharedstatus.New(c, c, &Spread{}, sharedstatus.Config[*Spread, subsets.Book]{ // in a manager: GetClient, GetAPIReader
 		Ledger: func(s *Spread) subsets.Book { return s.Status.Places },
 		Store:  func(s *Spread, book subsets.Book) { s.Status.Places = book },
 		Noun:   "Spread", Clock: now,
@@ -31,8 +31,8 @@ func newSpreads(c client.Client, policy subsets.Policy, now clock.PassiveClock) 
 	return &spreads{statuses, policy, now}, err
 }
 
-// take takes a place for a new Pod. name is the Pod's name, or a generated id that the Pod carries from the first
-// invocation of the webhook on. A dry run decides, and asks for nothing to be stored.
+// take reserves a place in a subset for a new Pod. name is the Pod's name, or a generated ID that the webhook has
+// written into the Pod at its first invocation. A dry run stores nothing.
 func (s *spreads) take(ctx context.Context, spread client.ObjectKey, name string, dryRun bool) (subsets.Choice, error) {
 	return sharedstatus.Ask(ctx, s.statuses, spread, name, func(_ *Spread, before subsets.Book) (subsets.Book, subsets.Choice, sharedstatus.Need) {
 		after, choice := s.policy.Take(before, places(), name, s.clock.Now())
@@ -50,8 +50,8 @@ func places() []subsets.Place {
 	return []subsets.Place{{Name: "zone-a", Max: 3}, {Name: "zone-b", Max: subsets.Unlimited}}
 }
 
-// Webhooks in two processes take places for eight Pods at the same time: zone-a gets its three Pods, and zone-b the
-// others. A Pod that asks again, in another process, keeps its place.
+// Example: webhooks in two processes reserve places for eight Pods at the same time. Three Pods get places in zone-a,
+// and the other Pods in zone-b. If a webhook asks again for a Pod, even in another process, the Pod keeps its place.
 func Example() {
 	ctx := context.Background()
 	spread := &Spread{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "w"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// world has a Spread, and webhooks in several processes.
+// world has a Spread, and simulates webhooks in several processes.
 type world struct {
 	t      *testing.T
 	client client.Client
@@ -63,7 +63,7 @@ func (w *world) taken() int {
 	return line.Taken()
 }
 
-// count is a pass of the controller, after some time.
+// count simulates a pass of the controller after the given time.
 func (w *world) count(after time.Duration, pods ...subsets.Member) subsets.Tally {
 	w.t.Helper()
 	w.now.SetTime(w.now.Now().Add(after))
@@ -78,7 +78,7 @@ func (w *world) count(after time.Duration, pods ...subsets.Member) subsets.Tally
 	return tally
 }
 
-// TestTakers: WS-18, WS-20: eight webhooks at a time never exceed the maximum of a subset, while a controller counts.
+// TestTakers: eight concurrent webhooks never exceed the maximum of a subset, while a controller counts the Pods.
 func TestTakers(t *testing.T) {
 	const pods = 24
 	w := newWorld(t, 8)
@@ -104,7 +104,8 @@ func TestTakers(t *testing.T) {
 	}
 }
 
-// TestPlaceOfAPod: WS-19, WS-60: a webhook that is invoked again takes no second place, and a dry run takes none.
+// TestPlaceOfAPod: a second invocation of a webhook for the same Pod reserves no second place, and a dry run reserves
+// none.
 func TestPlaceOfAPod(t *testing.T) {
 	w := newWorld(t, 2)
 	for _, step := range []struct {
@@ -131,8 +132,8 @@ func TestPlaceOfAPod(t *testing.T) {
 	}
 }
 
-// TestGivenBack: WS-35, WS-60: the count gives the place of a request that failed later back, after Policy.CreatingFor,
-// and says so.
+// TestGivenBack: if a Pod was not created after all, the controller's count removes the Pod's place after
+// Policy.CreatingFor, and reports the removal.
 func TestGivenBack(t *testing.T) {
 	w := newWorld(t, 1)
 	w.take(0, "created", false)

@@ -22,7 +22,7 @@
 // a process, further requests fail with [ErrContended]: clients retry, and requests about other objects are not
 // delayed.
 //
-// # Given back
+// # Unused shares
 //
 // An entry of the ledger reserves a share until the counting controller drops the entry: when the Pod exists, was
 // deleted, or has not appeared for some time. If a request fails later, or a process dies after the write, the

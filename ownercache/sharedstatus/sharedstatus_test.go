@@ -25,7 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/sharedstatus"
 )
 
-// The object of the tests is a PodDisruptionBudget: a known kind with a map in its status. Each name takes a place.
+// The tests use PodDisruptionBudgets as objects, because their status has a map. The map is the ledger, with an entry
+// for each name that has taken a place.
 type (
 	object = policyv1.PodDisruptionBudget
 	ledger = map[string]metav1.Time
@@ -66,10 +67,10 @@ func statuses(t testing.TB, c client.Client, live client.Reader, edits ...func(*
 	return s
 }
 
-// errFull refuses a taker.
+// errFull means that the ledger has no free place.
 var errFull = errors.New("full")
 
-// take takes a place under a name, of at most that many.
+// take adds an entry with the name to the ledger, unless the ledger has most entries already.
 func take(ctx context.Context, s *sharedstatus.Statuses[*object, ledger], name string, most int) error {
 	has, err := sharedstatus.Ask(ctx, s, key, name, func(_ *object, before ledger) (ledger, bool, sharedstatus.Need) {
 		switch _, has := before[name]; {
@@ -108,13 +109,13 @@ type patchFunc = func(ctx context.Context, c client.Client, sub string, o client
 
 func patching(f patchFunc) interceptor.Funcs { return interceptor.Funcs{SubResourcePatch: f} }
 
-// TestFaults: an answer has its entry in the stored status, and an entry is written once.
+// TestFaults: whatever happens to the writes, a granted request has exactly one entry in the stored status.
 func TestFaults(t *testing.T) {
 	resource := schema.GroupResource{Resource: "budgets"}
 	timeout := apierrors.NewTimeoutError("the write took too long", 1)
 	for _, tc := range []struct {
 		name string
-		// fault is the fate of the n-th write, from 1. do writes.
+		// fault is called in place of the n-th write, counted from 1. do carries out the write.
 		fault  func(n int, c client.Client, do func() error) error
 		want   error
 		taken  map[string]bool
@@ -182,7 +183,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// unwrapped is the API error among joined errors: the only one of several is the answer.
+// unwrapped returns the API error among joined errors, as the result of the write.
 func unwrapped(err error) error {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status
@@ -190,7 +191,7 @@ func unwrapped(err error) error {
 	return err
 }
 
-// takeAlone writes an entry past the mechanism.
+// takeAlone writes an entry without package sharedstatus.
 func takeAlone(c client.Client, name string) error {
 	o := &object{}
 	if err := c.Get(context.Background(), key, o); err != nil {
@@ -203,7 +204,7 @@ func takeAlone(c client.Client, name string) error {
 	return c.Status().Update(context.Background(), o)
 }
 
-// TestGone: the end of an object is known by an answer of the API server alone.
+// TestGone: the error is ErrGone only if the API server says that the object does not exist.
 func TestGone(t *testing.T) {
 	empty := server(t, interceptor.Funcs{})
 	if err := take(t.Context(), statuses(t, empty, empty), "a", 1); !errors.Is(err, sharedstatus.ErrGone) {
@@ -222,7 +223,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// readsFrom reads from elsewhere.
+// readsFrom is a client that reads from another client.
 type readsFrom struct {
 	client.Client
 
@@ -233,7 +234,7 @@ func (r readsFrom) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return r.reader.Get(ctx, key, into, options...)
 }
 
-// TestMisuse: wrong calls are errors.
+// TestMisuse: invalid arguments and invalid decisions lead to errors.
 func TestMisuse(t *testing.T) {
 	c := server(t, interceptor.Funcs{}, newObject())
 	decide := func(_ *object, l ledger) (ledger, bool, sharedstatus.Need) { return l, true, sharedstatus.Answer }
@@ -273,8 +274,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestWritersOfOneObject: several processes with many requests each never exceed the maximum, and each answer has an
-// entry.
+// TestWritersOfOneObject: several processes with many requests each never exceed the maximum, and each granted
+// request has an entry.
 func TestWritersOfOneObject(t *testing.T) {
 	for _, tc := range []struct{ processes, each, most int }{{8, 1, 5}, {8, 8, 20}, {1, 60, 40}, {60, 1, 7}} {
 		t.Run(fmt.Sprintf("%d processes with %d requests", tc.processes, tc.each), func(t *testing.T) {
@@ -294,7 +295,7 @@ func TestWritersOfOneObject(t *testing.T) {
 						asking.Go(func() {
 							name := fmt.Sprintf("%d-%d", i, j)
 							err := take(t.Context(), s, name, tc.most)
-							for errors.Is(err, sharedstatus.ErrContended) { // clients come again
+							for errors.Is(err, sharedstatus.ErrContended) { // clients retry
 								err = take(t.Context(), s, name, tc.most)
 							}
 							mu.Lock()
@@ -323,8 +324,8 @@ func TestWritersOfOneObject(t *testing.T) {
 	}
 }
 
-// TestContextsEnd: a request that leaves does not end the write of others, nor takes a place after leaving the queue. A
-// write that nobody waits for ends.
+// TestContextsEnd: a cancelled request does not cancel a write for other requests, and takes no place after leaving
+// the queue. A write is cancelled when no request waits for the write any more.
 func TestContextsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, ended := make(chan struct{}), make(chan error, 1)
@@ -348,9 +349,9 @@ func TestContextsEnd(t *testing.T) {
 			synctest.Wait()
 		}
 		first, leave := context.WithCancel(t.Context())
-		ask(t.Context(), "0") // writes alone
+		ask(t.Context(), "0") // the first write has only this request
 		<-time.After(time.Second)
-		ask(first, "1") // both wait, and share the second write
+		ask(first, "1") // both requests wait, and share the second write
 		ask(t.Context(), "2")
 		<-time.After(time.Second)
 		goOn <- struct{}{}
@@ -385,8 +386,8 @@ func TestContextsEnd(t *testing.T) {
 	})
 }
 
-// TestAnswerWaitsForTheWrite: an answer that rests on the entry of an earlier request waits for the write of the entry,
-// and fails with the write. An answer that rests on nothing does not.
+// TestAnswerWaitsForTheWrite: an answer that depends on an entry not yet stored waits for the write of the entry, and
+// fails if the write fails. An answer that depends only on stored entries does not wait.
 func TestAnswerWaitsForTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, writes := make(chan struct{}), 0
@@ -402,7 +403,7 @@ func TestAnswerWaitsForTheWrite(t *testing.T) {
 		for i, name := range []string{"first", "same", "same", "first"} {
 			answers[i] = make(chan error, 1)
 			go func() { answers[i] <- take(t.Context(), s, name, 9) }()
-			<-time.After(time.Second) // the first writes alone
+			<-time.After(time.Second) // the first write has only the first request
 		}
 		goOn <- struct{}{}
 		if err := <-answers[0]; err != nil {
@@ -423,7 +424,7 @@ func TestAnswerWaitsForTheWrite(t *testing.T) {
 	})
 }
 
-// TestForgets: objects without further requests are forgotten.
+// TestForgets: records about objects without recent requests are dropped.
 func TestForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 50

@@ -8,7 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// Spread is a kind that sends Pods to subsets: webhooks take the places for new Pods, and a controller counts.
+// Spread is a kind that distributes Pods over subsets: webhooks reserve places for new Pods, and a controller counts
+// the Pods.
 type Spread struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

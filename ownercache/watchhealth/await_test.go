@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// remembering is an API server with a watch cache: a watch from an older version gets the events since then. While
-// flapping, the server closes watches soon after they were opened.
+// remembering simulates an API server with a watch cache: a watch that starts at an older resourceVersion gets all
+// events since this version. If flapping is true, the server closes every watch soon after the watch was opened.
 type remembering struct {
 	mu       sync.Mutex
 	flapping bool
@@ -48,7 +48,7 @@ func (s *remembering) WatchWithContext(_ context.Context, options metav1.ListOpt
 	s.opened++
 	s.last = w
 	if s.flapping {
-		time.AfterFunc(10*time.Millisecond, w.Stop) // an EOF, no error
+		time.AfterFunc(10*time.Millisecond, w.Stop) // closed without an error
 		return w, nil
 	}
 	missed := s.history[from-10:]
@@ -68,7 +68,7 @@ func (s *remembering) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), o)
 }
 
-// watchesOf watches ConfigMaps.
+// watchesOf returns Watches for ConfigMaps.
 func watchesOf(t *testing.T) *watchhealth.Watches {
 	t.Helper()
 	watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})
@@ -78,7 +78,7 @@ func watchesOf(t *testing.T) *watchhealth.Watches {
 	return watches
 }
 
-// follow runs an informer of a server until the test ends.
+// follow runs an informer on a server until the test ends.
 func follow(t *testing.T, watches *watchhealth.Watches, s toolscache.ListerWatcher) (toolscache.SharedIndexInformer, context.Context) {
 	t.Helper()
 	informer := watches.NewInformer(s, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
@@ -89,15 +89,15 @@ func follow(t *testing.T, watches *watchhealth.Watches, s toolscache.ListerWatch
 	return informer, ctx
 }
 
-// TestAwaitAfterARest: a rest follows watches that were closed at once. Events of the rest are in the cache before
-// Await returns.
+// TestAwaitAfterARest: after watches that were closed soon, the informer waits before it opens the next watch. Events
+// from this wait are in the cache before Await returns.
 func TestAwaitAfterARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &remembering{flapping: true, delay: 20 * time.Millisecond}
 		watches := watchesOf(t)
 		informer, ctx := follow(t, watches, s)
-		time.Sleep(5 * time.Minute) // of watches that are closed after 10 ms: attempts are 30 s apart by now
-		for {                       // until the beginning of a rest
+		time.Sleep(5 * time.Minute) // every watch is closed after 10 ms, so attempts are now 30 s apart
+		for {                       // until a wait begins
 			s.mu.Lock()
 			n := s.opened
 			s.mu.Unlock()
@@ -127,9 +127,9 @@ func TestAwaitAfterARest(t *testing.T) {
 	})
 }
 
-// lagging is one of several API servers, and its watch cache is behind. A list at resourceVersion 0 is answered from
-// the watch cache as it is (ShouldDelegateList in apiserver/pkg/storage/cacher/delegator/interface.go), and the watch
-// brings the missing events later. A reflector's first list is of that kind. A list without a resourceVersion is
+// lagging simulates an API server whose watch cache is stale. Such a server answers a list at resourceVersion 0 from
+// the stale watch cache (ShouldDelegateList in apiserver/pkg/storage/cacher/delegator/interface.go), and sends the
+// missing events later. A reflector's first list has resourceVersion 0. A list without a resourceVersion is
 // consistent.
 type lagging struct{ remembering }
 
@@ -148,7 +148,7 @@ func (s *lagging) List(o metav1.ListOptions) (runtime.Object, error) {
 func TestAwaitAfterTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lagging{remembering{delay: time.Second}}
-		s.history = []*corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "budget", ResourceVersion: "11"}}} // of before the start
+		s.history = []*corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "budget", ResourceVersion: "11"}}} // written before the start
 		watches := watchesOf(t)
 		informer, ctx := follow(t, watches, s)
 		if err := watches.Await(ctx, kind); err != nil {

@@ -39,9 +39,9 @@ func crdKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
 
-// FollowCRDs returns CRDs for the given kinds and their resources. Nothing is known before Start. The client, and group
-// and plural of each kind, are required: with a wrong name the definition would never be found, and the kind would
-// count as absent.
+// FollowCRDs returns CRDs for the given kinds and their resources. Nothing is known before Start. The client, and
+// group and plural of each kind, are required: with a wrong group or plural, CRDs would never find the definition,
+// and the kind would count as absent.
 func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resource) (*CRDs, error) {
 	if c == nil {
 		return nil, errors.New("watchhealth: FollowCRDs needs a client")

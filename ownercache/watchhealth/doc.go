@@ -1,9 +1,9 @@
 // Package watchhealth answers "is the watch of a cache up, and is there anything to watch?".
 //
-// A webhook decides on caches. A cache whose watch is broken continues to answer from outdated content: a new object
-// silently has no effect. For example, a write to a CustomResourceDefinition closes all watches of the custom
-// resources, and a reflector waits for up to a minute after a few failed attempts to watch again. [Watches] makes
-// informers for controller-runtime's caches and knows the state of their watches:
+// A webhook decides on objects in caches. A cache whose watch is broken continues to return outdated objects, and a
+// new object silently has no effect. For example, a write to a CustomResourceDefinition closes all watches of the
+// custom resources, and a reflector waits for up to a minute after a few failed attempts to watch again. [Watches]
+// makes informers for controller-runtime's caches and knows the state of their watches:
 //
 //   - [Watches.Await] returns when the caches of some kinds are up to date, or returns an error when its context ends.
 //   - [Watches.Down] lists the broken watches, for a readiness check and a metric.

@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// TestInformersThatHaveEnded: two managers of a process share Watches, and the first manager ends.
+// TestInformersThatHaveEnded: two managers of a process share Watches, and Await ignores the informers of the first
+// manager after its end.
 func TestInformersThatHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		watches := watchesOf(t)
@@ -44,7 +45,7 @@ func TestInformersThatHaveEnded(t *testing.T) {
 	})
 }
 
-// TestAwaitWithoutKinds: all kinds count.
+// TestAwaitWithoutKinds: without arguments, Await waits for all kinds.
 func TestAwaitWithoutKinds(t *testing.T) {
 	watches := watchesOf(t)
 	if err := watches.Await(t.Context()); err != nil {
@@ -58,7 +59,8 @@ func TestAwaitWithoutKinds(t *testing.T) {
 	}
 }
 
-// TestFollowCRDsRefuses: a definition of a wrong name is never found, and its kind would count as absent.
+// TestFollowCRDsRefuses: FollowCRDs refuses a kind without group or plural, because the definition would never be
+// found, and the kind would count as absent.
 func TestFollowCRDsRefuses(t *testing.T) {
 	mesh := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Mesh"}
 	c := fake.NewClientBuilder().Build()

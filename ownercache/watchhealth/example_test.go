@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// A manager with a webhook for Meshes. The kind may be installed after the manager's start.
+// Example is a manager with a webhook for Meshes. The kind may be installed after the manager's start.
 func Example() {
 	run := func(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, c client.WithWatch) error {
 		mesh := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Mesh"}
@@ -48,7 +48,7 @@ func Example() {
 			if err := watches.Await(ctx, mesh); err != nil {
 				return fmt.Errorf("come again: %w", err)
 			}
-			return nil // and now the webhook reads Meshes from mgr.GetClient()
+			return nil // then read Meshes from mgr.GetClient()
 		}
 		go func() { _ = crds.Start(ctx) }() // before the manager, which waits for its caches
 		return mgr.Start(ctx)

@@ -20,7 +20,7 @@ import (
 
 const (
 	// blink is the longest gap after which a watch is opened again without listing the objects. After a longer gap,
-	// missed events would arrive at some later moment, and nobody could say when the cache is up to date again.
+	// missed events would arrive at an unknown later time, so nobody could tell when the cache is up to date again.
 	blink = 100 * time.Millisecond
 	// lasts is how long a watch must last to count as healthy.
 	lasts = time.Second
@@ -64,8 +64,8 @@ func (w *lastingWatch) follow(ctx context.Context) {
 	}
 }
 
-// rest waits for a fraction of the time since the failures began, so that a short outage ends soon. If the presence of
-// the kind changes, rest returns early.
+// rest waits for a fraction of the time since the failures began, so that the watch is restored soon after a short
+// outage. If the presence of the kind changes, rest returns early.
 func (w *lastingWatch) rest(ctx context.Context, d time.Duration) {
 	_, changed := w.presence()
 	select {
@@ -232,9 +232,9 @@ func byKey(list runtime.Object) (map[string]runtime.Object, error) {
 	return objects, nil
 }
 
-// differences returns the events that turn the store's content into the list, in the order of their resourceVersions: a
-// store's version must never decrease. Objects missing in the list get deletion events with the resourceVersion of the
-// list.
+// differences returns the events that turn the store's content into the list, in the order of their resourceVersions:
+// the store's resourceVersion must never decrease. Objects missing in the list get deletion events with the
+// resourceVersion of the list.
 func (w *lastingWatch) differences(listed map[string]runtime.Object, version string) (events []watch.Event) {
 	store := w.informer.GetIndexer()
 	for key, object := range listed {

@@ -13,8 +13,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// TestDifferencesDoNotGoBack: a controller waits until the store has reached its own writes. A reached version stays
-// reached, whatever a list finds.
+// TestDifferencesDoNotGoBack: the resourceVersion of the store never decreases, whatever a list returns, because
+// controllers wait until the store has reached the versions of their writes.
 func TestDifferencesDoNotGoBack(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	watches, err := New(Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})

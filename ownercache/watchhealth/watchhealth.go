@@ -296,7 +296,8 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 		k.listAgain.Store(true)
 		return emptyList(), nil
 	}
-	// Such a list comes from the API server's watch cache, which may be stale without Await noticing.
+	// A list at resourceVersion 0 comes from the API server's watch cache, which may be stale, and Await could not
+	// notice this.
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}

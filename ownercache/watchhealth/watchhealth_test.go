@@ -27,14 +27,15 @@ import (
 
 var kind = corev1.SchemeGroupVersion.WithKind("ConfigMap") //nolint:gochecknoglobals // never changed
 
-// server has ConfigMaps, and forgets the past when its watches are closed, like an API server after a change of a CRD.
+// server simulates an API server with ConfigMaps. When the server closes its watches, older resourceVersions expire,
+// as after a change of a CustomResourceDefinition.
 type server struct {
 	mu      sync.Mutex
 	version int
 	oldest  int // a watch from an older version is expired
 	objects map[string]*corev1.ConfigMap
 	watches []*watch.FakeWatcher
-	failure error // of every request
+	failure error // the error of every request
 	slow    time.Duration
 	lists   atomic.Int32
 }
@@ -49,7 +50,7 @@ func (s *server) ListWithContext(ctx context.Context, _ metav1.ListOptions) (run
 	s.mu.Unlock()
 	select {
 	case <-time.After(slow):
-	case <-ctx.Done(): // a test ends meanwhile
+	case <-ctx.Done(): // the test has ended
 		return nil, ctx.Err()
 	}
 	s.mu.Lock()
@@ -87,7 +88,7 @@ func (s *server) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// write makes, changes or deletes an object.
+// write creates, changes or deletes an object.
 func (s *server) write(name string, deleted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *server) write(name string, deleted bool) {
 	}
 }
 
-// close closes all watches and forgets the past.
+// close closes all watches, and makes all older resourceVersions expire.
 func (s *server) close(failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *server) heal() {
 	s.failure = nil
 }
 
-// presence knows the state set by the test.
+// presence is a Presence whose state a test sets.
 type presence struct {
 	mu      sync.Mutex
 	state   watchhealth.State
@@ -182,14 +183,14 @@ func (c *watched) tell(what string, object any) {
 	c.told = append(c.told, what+" "+object.(*corev1.ConfigMap).Name)
 }
 
-// await is Await with a deadline.
+// await calls Await with a deadline.
 func (c *watched) await(d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	return c.Await(ctx, kind)
 }
 
-// run runs an informer of a server until the test ends.
+// run runs an informer on a server until the test ends.
 func run(t *testing.T, s *server, p watchhealth.Presence) *watched {
 	t.Helper()
 	watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}, Presence: p})
@@ -210,7 +211,7 @@ func run(t *testing.T, s *server, p watchhealth.Presence) *watched {
 	return c
 }
 
-// filled returns a server without objects and an informer after its list.
+// filled returns a server without objects, and an informer that has received its first list.
 func filled(t *testing.T) (*server, *watched) {
 	t.Helper()
 	s := newServer()
@@ -234,7 +235,7 @@ func TestClosedWatchIsOpenedAgainWithinASecond(t *testing.T) {
 		for i := range 20 {
 			name := fmt.Sprint("object-", i)
 			s.close(nil)
-			synctest.Wait() // until the informer has heard of the close
+			synctest.Wait() // until the informer has noticed the close
 			s.write(name, false)
 			if err := c.await(time.Second); err != nil {
 				t.Fatalf("after the watch was closed %d times: %v", i+1, err)
@@ -289,8 +290,8 @@ func TestMissedChangesAreFound(t *testing.T) {
 	})
 }
 
-// TestClosedWatchOfAMinuteAgo: each lasting watch of a row is a new beginning. The time since the first close does not
-// matter.
+// TestClosedWatchOfAMinuteAgo: after each watch that lasted long enough, the waits begin again with the shortest
+// wait. The time since the first closed watch does not count.
 func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := filled(t)
@@ -306,8 +307,8 @@ func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 	})
 }
 
-// TestErrorsAreFollowedByAList: a watch that ends with an error may have missed events, even if the past is not
-// forgotten.
+// TestErrorsAreFollowedByAList: a watch that ends with an error may have missed events, even if its resourceVersion
+// has not expired.
 func TestErrorsAreFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := filled(t)
@@ -391,7 +392,7 @@ func TestKindThatComesAndGoes(t *testing.T) {
 		if diff := cmp.Diff([]string{"early", "late"}, c.names()); diff != "" {
 			t.Errorf("after it came (-want +got):\n%s", diff)
 		}
-		s.close(notFound) // before any event about deleted objects of the kind
+		s.close(notFound) // before any event about the deletion of the kind's objects
 		p.set(watchhealth.Absent)
 		s.mu.Lock()
 		clear(s.objects)
@@ -421,14 +422,14 @@ func TestKindThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestUnknownKindIsNotTakenForAbsent: a kind not known to be absent is asked for. A short gap in the API server does
-// not make a kind absent.
+// TestUnknownKindIsNotTakenForAbsent: requests are sent for a kind in state Unknown, so a short outage of the API
+// server does not make a kind count as absent.
 func TestUnknownKindIsNotTakenForAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(), &presence{changed: make(chan struct{})}
 		s.close(apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{Resource: "configmaps"}, "", "", 0, false))
 		c := run(t, s, p)
-		// Other callers must not wait for the kind, but a caller that decides on the kind must wait.
+		// HasSynced must not wait for the kind, because a manager waits for all caches. But Await must wait.
 		if err := c.await(time.Minute); err == nil || !c.informer.HasSynced() {
 			t.Errorf("await: %v, synced %t", err, c.informer.HasSynced())
 		}
@@ -443,7 +444,7 @@ func TestUnknownKindIsNotTakenForAbsent(t *testing.T) {
 	})
 }
 
-// TestUnknownKindIsListedFirst: as long as nobody knows whether a kind is there, an empty cache is not the answer.
+// TestUnknownKindIsListedFirst: as long as the state of a kind is Unknown, an empty cache does not count as synced.
 func TestUnknownKindIsListedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(), &presence{changed: make(chan struct{})}
@@ -483,7 +484,7 @@ func TestRestsGrow(t *testing.T) {
 	})
 }
 
-// TestSlowListsRestToo: a slow list is no sign of health.
+// TestSlowListsRestToo: waits grow even if each failed list takes a long time.
 func TestSlowListsRestToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := filled(t)

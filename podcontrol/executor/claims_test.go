@@ -18,14 +18,14 @@ func (w *world) claim(name string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// template is the template of a claim.
+// template returns a claim template with the given size.
 func (*world) template(size string) *corev1.PersistentVolumeClaim {
 	template := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 	return template
 }
 
-// TestDeleteClaims: a refused deletion does not stop the rest, and is told.
+// TestDeleteClaims: after a refused deletion, DeleteClaims deletes the other claims and reports the refusal.
 func TestDeleteClaims(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.claim("data-a"), w.claim("data-b")
@@ -36,7 +36,7 @@ func TestDeleteClaims(t *testing.T) {
 	w.check("deleted", []string{"delete PersistentVolumeClaim data-a", "delete PersistentVolumeClaim data-b"}, []string{"ClaimDeleteFailed data-a"})
 }
 
-// TestGrowClaims: a claim grows or is refused, and either is told.
+// TestGrowClaims: GrowClaims reports each claim that was resized and each claim whose resize was refused.
 func TestGrowClaims(t *testing.T) {
 	w := newWorld(t)
 	template := w.template("2Gi")

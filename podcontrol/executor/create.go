@@ -24,7 +24,7 @@ type draft struct {
 	name, generateName, prefix string
 	// revision is the value of the revision label, and node the Node for the Pod; empty if not used.
 	revision, node string
-	// The function before creates what must exist before the Pod, such as claims; nil for nothing.
+	// The function before creates objects that must exist before the Pod, such as claims. Optional.
 	before func(ctx context.Context, pod *corev1.Pod) error
 }
 
@@ -33,16 +33,17 @@ func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
 	return draft{pod: pod, name: pod.Name, generateName: pod.GenerateName, revision: t.executor.control.RevisionOf(pod)}
 }
 
-// Create creates a Pod of the owner. A webhook or policy can remove the owner reference, a label of the selector or the
-// revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would create a
-// further Pod in every pass. Create refuses a Pod that lacks these marks from the start (UnusablePod). Create returns
-// an error for an owner being deleted (OwnerDeleting), and if the Rules are invalid (podcontrol.InvalidRules), because
-// nobody would open the Pod's gate. If the Turn has a History, every Pod needs a revision label.
+// Create creates a Pod of the owner. A webhook or policy can remove the owner reference, a label of the selector or
+// the revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would
+// create another Pod in every pass. Create sends no request for a Pod that already lacks the reference or such a
+// label (UnusablePod). Create returns an error for an owner being deleted (OwnerDeleting), and if the Rules are
+// invalid (podcontrol.InvalidRules), because the loop over single Pods would never open the Pod's gate. If the Turn
+// has a History, every Pod needs a revision label.
 func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
 	return t.create(ctx, t.draftOf(pod))
 }
 
-// create creates what must exist before the Pod, and then the Pod.
+// create calls the draft's function before, and then creates the Pod.
 func (t *Turn[O]) create(ctx context.Context, d draft) error {
 	if err := t.refuses(d); err != nil {
 		return err

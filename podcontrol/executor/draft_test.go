@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// prepares returns sources of Pods at web-1, with names by the API server.
+// prepares returns PodTemplates of revision web-1 with the given Prepare; the API server generates the names.
 func prepares(change func(*corev1.Pod)) executor.PodTemplates {
 	return executor.PodTemplates{
 		Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}, Revision: "web-1",
@@ -22,8 +22,8 @@ func prepares(change func(*corev1.Pod)) executor.PodTemplates {
 	}
 }
 
-// TestCreatePodsRefuses: a Pod that the owner would not count, or would take for an outdated Pod, is not even sent. A
-// controller would create such a Pod in each pass.
+// TestCreatePodsRefuses: CreatePods sends no request for a Pod that the owner would not count, or would consider
+// outdated. Otherwise the controller would create such a Pod in each pass.
 func TestCreatePodsRefuses(t *testing.T) {
 	for name, change := range map[string]func(p *turn, from *executor.PodTemplates){
 		"no revision": func(p *turn, from *executor.PodTemplates) {
@@ -75,7 +75,7 @@ func TestCreatePodsRefuses(t *testing.T) {
 	}
 }
 
-// TestBeforeChanges: preconditions complete a Pod, and do not make another Pod.
+// TestBeforeChanges: PodTemplates.Before may complete a Pod, but may not change the Pod's identity.
 func TestBeforeChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"name":      func(pod *corev1.Pod) { pod.Name = "web-7" },
@@ -95,7 +95,7 @@ func TestBeforeChanges(t *testing.T) {
 	}
 }
 
-// TestOwnerDeletingComesFirst: an owner being deleted gets no preconditions of Pods, such as claims.
+// TestOwnerDeletingComesFirst: Before is not called for an owner being deleted, so no claims are created.
 func TestOwnerDeletingComesFirst(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)

@@ -21,8 +21,8 @@ import (
 // Node, has ended as well.
 var errEnded = errors.New("the Pod before has ended as well")
 
-// endedIn describes the attempts to replace ended Pods in a place: an ordinal or a Node. The first attempt is made at
-// once. Later attempts are delayed as in Kubernetes (pkg/controller/daemon/daemon_controller.go).
+// endedIn describes the attempts to replace ended Pods that have the same place: an ordinal or a Node. The first
+// attempt is made at once. Later attempts are delayed as in Kubernetes (pkg/controller/daemon/daemon_controller.go).
 func endedIn(owner client.Object, place string) fanout.Attempt {
 	return fanout.Attempt{
 		Object: owner.GetUID(), Target: strconv.FormatInt(owner.GetGeneration(), 10),

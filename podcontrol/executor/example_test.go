@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// reconciler keeps equal Pods. Its owners are ReplicaSets only because every program knows the type.
+// reconciler keeps identical Pods. The owners are ReplicaSets, because every program knows this type.
 type reconciler struct {
 	*executor.Parts[*appsv1.ReplicaSet]
 }
@@ -43,8 +43,8 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, cache ownercache
 	return &reconciler{parts}, err
 }
 
-// Reconcile observes, decides and acts. Parts.AddTo adds Reconcile to a manager, with the Pods' own loop, which opens
-// gates again.
+// Reconcile observes, decides and acts. Parts.AddTo adds the reconciler to a manager, together with the loop over
+// single Pods, which opens gates again.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {

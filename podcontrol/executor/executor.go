@@ -60,8 +60,8 @@ const UnusablePod reason.Code = "UnusablePod"
 // OwnerDeleting means that a Pod or a claim is not created, because the owner is being deleted.
 const OwnerDeleting reason.Code = "OwnerDeleting"
 
-// These are the waits after refused attempts at changing a single Pod, and the names of the attempts. A refused update
-// has taken the Pod out of service, so the wait before the next attempt is longer.
+// These are the waits after the API server has refused a change of a single Pod, and the names of these changes. A
+// refused update has taken the Pod out of service, so the wait before the next attempt is longer.
 const (
 	refusalRest            = 5 * time.Minute
 	firstPodRest           = 10 * time.Second
@@ -103,8 +103,8 @@ const (
 	Blocked EventType = "Blocked"
 	// FinishFailed says why an update that has begun does not continue.
 	FinishFailed EventType = "FinishFailed"
-	// Restarted means that the recorded state of a Pod's update was lost, and that the update begins again. Why says
-	// how the state was lost.
+	// Restarted means that the recorded state of a Pod's update was lost, and that the update begins again. The field
+	// Why says how the state was lost.
 	Restarted EventType = "Restarted"
 	// Unreadable means that annotations or the gate of a Pod cannot be parsed. The Pod is not updated in place, and its
 	// update is not finished, until somebody repairs the Pod. The Pod can still be recreated.
@@ -146,10 +146,10 @@ type Options[O client.Object] struct {
 	AfterDelete func(ctx context.Context, t *Turn[O], pod *corev1.Pod) error
 	// Permit is called before a Pod is taken out of service: before the Pod is deleted, changed in place or marked to
 	// wait for its hook, and before its readiness gate is closed. An error says why the action must wait, for example
-	// because a disruption budget is spent. The pass continues with other Pods, and the owner is requeued after a
-	// second. Such a wait is no failure: neither an Event nor an error reports it, but Turn.Waiting lists it. A
-	// disruption budget must count the Pods as Members does; the budget uses the last stored count, which may be older
-	// than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use. Optional.
+	// because no more Pods of a disruption budget may be unavailable. The pass continues with other Pods, and the owner
+	// is requeued after a second. Such a wait is no failure: neither an Event nor an error reports it, but Turn.Waiting
+	// lists it. A disruption budget must count the Pods as Members does; the budget uses the last stored count, which
+	// may be older than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use. Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
 	// Merger knows which patches the API server supports.
 	Merger podpatch.Merger
@@ -191,10 +191,10 @@ func New[O client.Object](
 	return &Executor[O]{control: control, cache: cache, fanout: f, reader: reader, options: options}, nil
 }
 
-// Rest returns how long a Pod must still wait after its last update or deletion was refused or has failed. If the state
-// of the Pod cannot be read, the wait has no end. A Pod that must wait must not use up the budget of other Pods. When
-// the wait is over, Rest still returns one nanosecond, so that Pods that were never refused come first. Otherwise these
-// Pods might never be updated.
+// Rest returns how long a Pod must still wait after its last update or deletion was refused or has failed. If the
+// state of the Pod cannot be parsed, the Pod must wait until somebody repairs the Pod. A Pod that must wait must not
+// use up the budget of other Pods. When the wait is over, Rest still returns one nanosecond, so that Pods without a
+// refusal are updated first. Otherwise a few Pods with many refusals could keep all other Pods from being updated.
 func (x *Executor[O]) Rest(pod *podcontrol.Pod) time.Duration {
 	rest := x.left(pod)
 	if rest == 0 && pod != nil && x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName)) {

@@ -47,7 +47,7 @@ type (
 	turn  = executor.Turn[owner]
 )
 
-// world is a ReplicaSet, web, with Pods for an executor. The test sets its generation and rules.
+// world has the ReplicaSet web, its Pods and an executor. The tests set the generation and rules of the ReplicaSet.
 type world struct {
 	*clustertest.Cluster
 
@@ -60,9 +60,9 @@ type world struct {
 	x       *executor.Executor[owner]
 	rules   podcontrol.Rules
 
-	mu     sync.Mutex // Pods are worked on side by side
+	mu     sync.Mutex // the executor changes Pods concurrently
 	events []string
-	// permit is asked before Pods are taken out of service; nil lets all go.
+	// permit is called by Options.Permit before a Pod is taken out of service; nil permits every action.
 	permit func(pod *corev1.Pod, operation disruption.Operation) error
 	// afterDelete is called for deleted Pods.
 	afterDelete func(pod *corev1.Pod) error
@@ -172,7 +172,7 @@ func (w *world) begin() *turn {
 	return w.x.For(v, w.pass)
 }
 
-// beginAt is begin with a history.
+// beginAt is like begin, and sets the History of the Turn.
 func (w *world) beginAt(h *revision.History) *turn {
 	w.t.Helper()
 	p := w.begin()
@@ -180,7 +180,7 @@ func (w *world) beginAt(h *revision.History) *turn {
 	return p
 }
 
-// beginWith is begin with Pods that have been read.
+// beginWith is like begin, and reads the given Pods.
 func (w *world) beginWith(pods ...*corev1.Pod) *turn {
 	w.t.Helper()
 	p := w.begin()
@@ -188,7 +188,8 @@ func (w *world) beginWith(pods ...*corev1.Pod) *turn {
 	return p
 }
 
-// update takes a Pod to web-2. The template of web-2 has another image or, if blocked, another command.
+// update calls UpdateTo for a Pod and revision web-2. The template of web-2 has another image or, if blocked is true,
+// another command.
 func (w *world) update(p *turn, pod *corev1.Pod, blocked bool) (changed bool, err error) {
 	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
 	to := from.DeepCopy()
@@ -199,7 +200,7 @@ func (w *world) update(p *turn, pod *corev1.Pod, blocked bool) (changed bool, er
 	return p.UpdateTo(target, func(*corev1.Pod) *inplaceupdate.Plan { return w.inPlace.Plan(from, to) })(w.t.Context(), pod)
 }
 
-// loop is the Pod's own.
+// loop reconciles a Pod in the loop over single Pods.
 func (w *world) loop(name string) (ctrl.Result, error) {
 	w.Requests()
 	return w.x.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
@@ -214,7 +215,7 @@ func (w *world) check(what string, requests, events []string) {
 	w.events = nil
 }
 
-// refuses is a policy that refuses requests with the prefixes.
+// refuses returns a function that refuses the requests that begin with one of the prefixes.
 func refuses(prefix ...string) func(clustertest.Request) error {
 	return func(r clustertest.Request) error {
 		if !slices.ContainsFunc(prefix, func(p string) bool { return strings.HasPrefix(r.String(), p) }) {
@@ -250,12 +251,13 @@ func TestNew(t *testing.T) {
 	pod := w.add("a")
 	w.begin()
 	view, _, _ := w.cache.Observe(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
-	if changed, err := x.For(view, w.pass).Delete(t.Context(), pod); !changed || err != nil { // no event is reported, and nothing goes with the Pod
+	if changed, err := x.For(view, w.pass).Delete(t.Context(), pod); !changed || err != nil { // without Observe and AfterDelete
 		t.Errorf("Delete = %t, %v", changed, err)
 	}
 }
 
-// TestUpdateInPlace follows a Pod from its owner's pass through its own loop. Each change is reported once.
+// TestUpdateInPlace follows the update of a Pod from the owner's pass to the loop over single Pods. Each change is
+// reported once.
 func TestUpdateInPlace(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")
@@ -295,11 +297,11 @@ func TestUpdateInPlace(t *testing.T) {
 	}
 }
 
-// TestRefusedUpdate: a refused update rests, and the Pod is recreated if the rules allow.
+// TestRefusedUpdate: a refused update is tried again only after a wait, unless the rules allow to recreate the Pod.
 func TestRefusedUpdate(t *testing.T) {
 	for _, tc := range []struct {
 		policy podcontrol.Policy
-		// Requests and events of the first pass, and of a pass within the rest.
+		// These are the requests and events of the first pass, and of a pass during the wait.
 		first, second       []string
 		told, toldLater     []string
 		refusedLater, reset bool
@@ -339,7 +341,7 @@ func TestRefusedUpdate(t *testing.T) {
 			}
 			p = w.begin()
 			p.Set = set
-			_ = p.Unfinished() // in a pass without the Pod
+			_ = p.Unfinished() // called in a pass that does not read the Pod
 			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
 				t.Errorf("after a pass that does not choose it the owner looks again in %v", result.RequeueAfter)
 			}
@@ -375,13 +377,14 @@ func TestBlockedUpdate(t *testing.T) {
 	w.rules.Policy = podcontrol.Recreate
 	b := w.add("b")
 	target := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
-	if changed, err = w.begin().UpdateTo(target, nil)(t.Context(), b); !changed || err != nil { // no plan is asked for
+	if changed, err = w.begin().UpdateTo(target, nil)(t.Context(), b); !changed || err != nil { // UpdateTo needs no plan
 		t.Errorf("update = %t, %v", changed, err)
 	}
 	w.check("Recreate", []string{"delete Pod b"}, []string{"Deleted b web-2", "Recreated b web-2"})
 }
 
-// TestRefusedDeletion: each Pod's deletion rests on its own, longer each time, and each attempt is reported once.
+// TestRefusedDeletion: after each refused deletion of a Pod, the wait before the next attempt grows, for each Pod
+// separately. Each attempt is reported once.
 func TestRefusedDeletion(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.add("a"), w.add("b")
@@ -433,11 +436,12 @@ func TestRefusedDeletion(t *testing.T) {
 	}
 }
 
-// TestFailedFinish: the end of an update is tried again while a webhook is down, after growing times, however long the
-// queue would wait. When the Pod needs nothing any more, the failures are forgotten: later failures start anew.
+// TestFailedFinish: while a webhook is down, the end of an update is retried after growing waits, which do not depend
+// on the back-off of the queue. When the Pod needs no change any more, the record of failures is dropped, so the next
+// failure has the shortest wait again.
 func TestFailedFinish(t *testing.T) {
 	w := newWorld(t)
-	closed := func(pod *corev1.Pod) { // the update is over, and its gate is to be opened
+	closed := func(pod *corev1.Pod) { // the update is done, and only the gate must be opened
 		for i := range pod.Status.Conditions {
 			if c := &pod.Status.Conditions[i]; c.Type == gate {
 				c.Status = corev1.ConditionFalse
@@ -552,7 +556,7 @@ func TestAfterDelete(t *testing.T) {
 	}
 }
 
-// TestCreate: an uncounted Pod is deleted again.
+// TestCreate: Create deletes a Pod again if the owner would not count the Pod.
 func TestCreate(t *testing.T) {
 	selector := labels.SelectorFromSet(labels.Set{"app": "web"})
 	for _, tc := range []struct {
@@ -594,8 +598,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestConflictsBackOff: a real conflict comes with an event. A webhook with constant conflicts would be asked every
-// other second for ever.
+// TestConflictsBackOff: a real conflict means that the Pod has changed, so an event follows. If a webhook causes
+// every conflict, no event follows, and the waits between the attempts must grow.
 func TestConflictsBackOff(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "PreparingNormal" })
@@ -624,8 +628,8 @@ func TestConflictsBackOff(t *testing.T) {
 	w.check("conflicts", []string{"patch Pod a"}, nil)
 }
 
-// TestRefusedFinish: a refused end of an update rests, each attempt is reported once, and the owner hears of the
-// refusal.
+// TestRefusedFinish: if the end of an update is refused, the next attempt waits, each attempt is reported once, and
+// Unfinished reports the refusal to the owner's loop.
 func TestRefusedFinish(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
@@ -659,8 +663,8 @@ func TestRefusedFinish(t *testing.T) {
 	}
 }
 
-// TestRefusedGate: the gate of a new Pod cannot be opened, so the Pod never becomes ready. The owner hears of the
-// refusal too.
+// TestRefusedGate: the gate of a new Pod cannot be opened, so the Pod never becomes ready. Unfinished reports the
+// refusal to the owner's loop, too.
 func TestRefusedGate(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) {
@@ -676,7 +680,7 @@ func TestRefusedGate(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a Pod spoilt by somebody is reported, and left alone.
+// TestUnreadable: a Pod whose annotations cannot be parsed is reported and not changed.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a", func(pod *corev1.Pod) {
@@ -696,8 +700,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableAfterRefusal: a write was refused, and somebody spoils the Pod before the next attempt. Nothing is
-// tried again, so the owner tells the newer reason at once.
+// TestUnreadableAfterRefusal: a write was refused, and before the next attempt the Pod becomes unreadable. Nothing is
+// tried again, so Unfinished reports the newer reason at once.
 func TestUnreadableAfterRefusal(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
@@ -717,8 +721,8 @@ func TestUnreadableAfterRefusal(t *testing.T) {
 	}
 }
 
-// TestOneLoopAtATime: while a loop writes to a Pod, the other loop leaves the Pod alone, and a pass does not start on
-// an older Pod.
+// TestOneLoopAtATime: while a loop writes to a Pod, the other loop does not change the Pod, and the owner's pass
+// starts no update from an older version of the Pod.
 func TestOneLoopAtATime(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")
@@ -763,7 +767,7 @@ func TestOneLoopAtATime(t *testing.T) {
 	}
 }
 
-// TestLoopLeavesAlone: the loop ignores Pods without anything to finish.
+// TestLoopLeavesAlone: the loop over single Pods ignores Pods that need no change.
 func TestLoopLeavesAlone(t *testing.T) {
 	w := newWorld(t)
 	w.add("done")
@@ -777,8 +781,8 @@ func TestLoopLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestUpdateToSame: a Pod at the target, also in the middle of the update, gets no request, and nobody hears of an
-// update.
+// TestUpdateToSame: UpdateTo sends no request and reports no Event for a Pod at the target revision, even if its
+// update has not ended.
 func TestUpdateToSame(t *testing.T) {
 	for _, policy := range []podcontrol.Policy{podcontrol.Recreate, podcontrol.InPlaceIfPossible, podcontrol.InPlaceOnly} {
 		for name, change := range map[string]func(*corev1.Pod){

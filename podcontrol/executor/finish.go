@@ -27,8 +27,8 @@ func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache
 	return x.cache.AddPodController(mgr, name, x, x.isUnfinished, options)
 }
 
-// isUnfinished reports whether a change of its owner's spec may let a Pod continue: the Pod is in the middle of an
-// update or a hook, or is not ready. A new Pod's gate stays closed while the owner's rules are invalid.
+// isUnfinished reports whether a change of its owner's spec may let a Pod continue: the Pod is being updated, waits
+// for a hook, or is not ready. A new Pod's gate stays closed while the owner's rules are invalid.
 func (x *Executor[O]) isUnfinished(pod *corev1.Pod) bool {
 	state := x.control.StateOf(pod)
 	return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)
@@ -64,7 +64,7 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	step, err := x.next(view, rules)
 	if err != nil {
-		// No further request is sent until somebody repairs the Pod, which causes an event.
+		// No further request is sent until somebody repairs the Pod. An event of the Pod will announce the repair.
 		x.over(view, failureOf(pod).Task)
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err})
 		return ctrl.Result{}, nil
@@ -134,7 +134,7 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 		wait := x.fanout.Backoff.Refused(attempt, err, now)
 		x.options.Observe(view.Owner, Event{Type: FinishFailed, Pod: pod, Err: err})
 		x.cache.Wake(view.Owner)
-		// nil, because the refusal is reported already, and an immediate retry would fail again.
+		// The error is nil, because the refusal is reported already, and an immediate retry would fail again.
 		return ctrl.Result{RequeueAfter: wait}, nil
 	case err == nil:
 		if step.Act == podcontrol.Start {

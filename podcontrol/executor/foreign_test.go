@@ -78,7 +78,7 @@ func TestForeignPods(t *testing.T) {
 	}
 }
 
-// TestPodOfAnotherNamespace: names and UIDs do not matter.
+// TestPodOfAnotherNamespace: a Turn never changes Pods of another namespace, whatever their names and UIDs.
 func TestPodOfAnotherNamespace(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a").DeepCopy()
@@ -88,7 +88,7 @@ func TestPodOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestForeignClaims: a Turn changes claims of its namespace without another controller.
+// TestForeignClaims: a Turn changes only claims in the owner's namespace that have no other controller.
 func TestForeignClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(w *world, claim *corev1.PersistentVolumeClaim)
@@ -134,7 +134,8 @@ func TestForeignClaims(t *testing.T) {
 	}
 }
 
-// TestTransferToAnotherNamespace: a reference there would have the claim deleted as garbage.
+// TestTransferToAnotherNamespace: an owner reference across namespaces would make the garbage collector delete the
+// claim.
 func TestTransferToAnotherNamespace(t *testing.T) {
 	w := newWorld(t)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a", UID: "uid-a"}}
@@ -144,7 +145,7 @@ func TestTransferToAnotherNamespace(t *testing.T) {
 	}
 }
 
-// ofPod has a Pod control a claim.
+// ofPod makes a Pod the controller of a claim.
 func ofPod(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) {
 	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))}
 }

@@ -48,7 +48,7 @@ func TestMissingArguments(t *testing.T) {
 	}
 }
 
-// TestUnknownCounting: the error names the value, before anything is made.
+// TestUnknownCounting: NewParts returns an error with the unknown value, before making any part.
 func TestUnknownCounting(t *testing.T) {
 	_, err := executor.NewParts(t.Context(), nil, &appsv1.ReplicaSet{}, executor.Config[*appsv1.ReplicaSet]{Counting: "Some"})
 	if err == nil || !strings.Contains(err.Error(), `Counting "Some"`) {

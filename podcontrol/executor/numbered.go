@@ -19,8 +19,9 @@ import (
 // NameTaken means that a Pod cannot be created because another Pod, which its owner does not control, has the name.
 const NameTaken reason.Code = "NameTaken"
 
-// takenRetry is the time until the next check of a name that somebody else's Pod has: events of this Pod enqueue the
-// owner only if ownercache.ControllerOptions.Numbered is set. The check costs no request.
+// takenRetry is the time until the next check whether a Pod of somebody else still has a name: events of this Pod
+// enqueue the owner only if ownercache.ControllerOptions.Numbered is set. The check reads the cache and sends no
+// request.
 const takenRetry = 10 * time.Second
 
 // NumberedTemplates are the sources of Pods with ordinals. Pods of the update revision come from Update of the Turn's
@@ -31,7 +32,7 @@ type NumberedTemplates struct {
 	// Prepare completes a Pod that has its name, before the Pod is created, as in PodTemplates; nil for nothing.
 	// Prepare must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
-	// Before creates what must exist before a Pod, as in PodTemplates; nil for nothing. An error of Before counts as an
+	// Before creates objects that must exist before a Pod, as in PodTemplates. Optional. An error of Before counts as an
 	// error of the Pod's creation. Before must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
 }
@@ -66,7 +67,7 @@ func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []erro
 		switch {
 		case !taken:
 			free[c.Old] = append(free[c.Old], c.Ordinal)
-		case !metav1.IsControlledBy(pod, t.Owner): // a Pod of the owner is new: the cache has changed since the view
+		case !metav1.IsControlledBy(pod, t.Owner): // an own Pod is newer than the view
 			errs = append(errs, reason.Final(reason.Reason{
 				Code: NameTaken, Object: reason.ObjectOf("Pod", pod), Detail: "somebody else controls the Pod of this name",
 				Remedy: "delete the Pod, or have its ordinal left out",

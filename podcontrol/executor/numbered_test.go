@@ -31,7 +31,7 @@ func historyOf(w *world) *revision.History {
 	return h
 }
 
-// TestBefore: a Pod's preconditions are made before the Pod, and without them there is no Pod.
+// TestBefore: Before is called before a Pod is created, and after an error of Before the Pod is not created.
 func TestBefore(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)
@@ -54,7 +54,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestOneNameRefused: a policy against a name does not stop the creation of all other Pods, in any order.
+// TestOneNameRefused: if a policy refuses a single name, all other Pods are still created, in any order.
 func TestOneNameRefused(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)

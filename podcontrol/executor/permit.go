@@ -20,8 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// withheldRetry is the time until Permit is asked again about a refused Pod. No event tells when the budget allows the
-// action.
+// withheldRetry is the time until Permit is asked again about a refused Pod. No event announces that the budget
+// allows the action.
 const withheldRetry = time.Second
 
 // Withheld means that a Pod is not taken out of service now, because Options.Permit refused without giving a reason.
@@ -58,7 +58,7 @@ func (t *Turn[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 	return errWithheld
 }
 
-// isFailure reports whether Options.Permit has failed to find an answer, because a request to the API server failed.
+// isFailure reports whether Options.Permit could not decide, because a request to the API server failed.
 func isFailure(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -96,10 +96,10 @@ func (t *Turn[O]) Waiting() reason.List {
 	return append(list, t.waits.reasons...)
 }
 
-// takesOut returns the operation by which a step takes a Pod out of service. ok is false for a step that does not take
-// the Pod out of service. Closing a gate for a hook counts as the beginning of the deletion or update that follows: the
-// Pod is already out of service then. Marking a Pod to wait for its hook before a deletion also counts as the deletion,
-// because the hook's owner may drain the Pod.
+// takesOut returns the operation by which a step takes a Pod out of service. ok is false for a step that does not
+// take the Pod out of service. Closing a gate for a hook counts as the deletion or update that follows, because the
+// closed gate already takes the Pod out of service. Marking a Pod to wait for its hook before a deletion also counts
+// as the deletion, because the hook's owner may drain the Pod.
 func (x *Executor[O]) takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
 	closes := step.Act == podcontrol.Patch && slices.ContainsFunc(step.Changes, closesGate)
 	switch {

@@ -28,11 +28,11 @@ import (
 
 const hookGate = corev1.PodConditionType("example.com/Hook")
 
-// spent is the refusal of a spent budget.
+// spent is the error of a disruption budget that allows no more unavailable Pods.
 func spent() error { return reason.Reason{Code: disruption.BudgetSpent, Detail: "3 of 4 serve"} }
 
-// TestPermit: Permit is asked before a Pod is taken out of service, and at no other time. A refusal sends no request,
-// has no event, is no error, and is tried again after a second. Waiting lists it.
+// TestPermit: Permit is called only before a Pod is taken out of service. After a refusal, no request is sent, no
+// Event and no error are reported, and the step is tried again after a second. Waiting lists the refusal.
 func TestPermit(t *testing.T) {
 	hooks := lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"example.com/hook"}}}
 	hold := func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hook"} }
@@ -148,7 +148,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestPermitFails: a failed question is a failure of the pass, and no wait.
+// TestPermitFails: if Permit cannot decide because of a failed request, the pass fails, and Waiting lists nothing.
 func TestPermitFails(t *testing.T) {
 	for _, failure := range []error{apierrors.NewForbidden(schema.GroupResource{Resource: "budgets"}, "web", nil), context.DeadlineExceeded} {
 		w := newWorld(t)
@@ -165,7 +165,8 @@ func TestPermitFails(t *testing.T) {
 	}
 }
 
-// TestInvalidRules: an empty hook from a user's spec makes no Pod whose gate nobody would open, and the owner says why.
+// TestInvalidRules: if a user's spec has an empty hook, no Pod is created, because its gate would never open, and the
+// owner's loop reports the reason.
 func TestInvalidRules(t *testing.T) {
 	w := newWorld(t)
 	waits := w.add("a", func(pod *corev1.Pod) { pod.Status.Conditions = nil })
@@ -187,8 +188,8 @@ func TestInvalidRules(t *testing.T) {
 	}
 }
 
-// TestMembers: a Pod serves for a budget while it is ready, and neither updated nor drained, and settles through its
-// gate.
+// TestMembers: a Pod counts as in service for a budget while the Pod is ready, is not being updated, and does not
+// wait for its hook before a deletion.
 func TestMembers(t *testing.T) {
 	w := newWorld(t)
 	ungated := func(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }

@@ -39,8 +39,8 @@ func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		return 0, reason.Final(err)
 	}
 	owner := t.Owner
-	// A Pod that somebody has created for the owner since the decision does not count as taken: the API server must
-	// refuse a second Pod with this name.
+	// A Pod that somebody has created for the owner since the decision does not reserve its name: CreatePerNode requests
+	// the same name again, and the API server refuses the second Pod.
 	taken := func(name string) bool {
 		pod, taken := t.executor.cache.Pods.Get(owner.GetNamespace(), name)
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(t.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))

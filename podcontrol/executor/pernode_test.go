@@ -21,17 +21,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// perNode has the templates of Pods for Nodes. The Pods are pinned to their Node.
+// perNode returns NodeTemplates for Pods that are pinned to their Node.
 func perNode(w *world) executor.NodeTemplates {
 	return executor.NodeTemplates{Prepare: func(pod *corev1.Pod, node string) { nodefit.Pin(&pod.Spec, node) }}
 }
 
-// nameFor is the name of web's Pod for a Node if the names in taken are taken.
+// nameFor returns the name of web's Pod for a Node if other Pods have the names in taken.
 func (w *world) nameFor(node string, taken ...string) string {
 	return nodefit.PodName("web", "uid-web", node, historyOf(w).Update.Name, func(name string) bool { return slices.Contains(taken, name) })
 }
 
-// placed are the Pods of web in the cache, and their Nodes.
+// placed maps the names of web's Pods in the cache to their Nodes.
 func placed(w *world) map[string]string {
 	out := map[string]string{}
 	for _, pod := range w.cache.Pods.Of("default", "uid-web") {
@@ -61,7 +61,8 @@ func TestCreatePerNode(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeWithoutRevisions: the Pods of a job have no revision. The source of the template must be clear.
+// TestCreatePerNodeWithoutRevisions: the Pods of a job have no revision. CreatePerNode returns an error unless
+// exactly one source has a template.
 func TestCreatePerNodeWithoutRevisions(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -89,12 +90,12 @@ func TestCreatePerNodeWithoutRevisions(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeTwice: two passes with the same view ask for the same name, and the API server refuses the second
+// TestCreatePerNodeTwice: two passes with the same view request the same name, and the API server refuses the second
 // Pod.
 func TestCreatePerNodeTwice(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
-	leader, other := w.beginAt(historyOf(w)), w.beginAt(historyOf(w)) // who both take themselves for the leader
+	leader, other := w.beginAt(historyOf(w)), w.beginAt(historyOf(w)) // both replicas act as the leader
 	if made, err := leader.CreatePerNode(t.Context(), []string{"n1"}, from); made != 1 || err != nil {
 		t.Fatalf("CreatePerNode = %d, %v", made, err)
 	}
@@ -108,8 +109,7 @@ func TestCreatePerNodeTwice(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeBeside: if the cache shows a Pod of the name, CreatePerNode asks for the next name, regardless of
-// the Pod's owner.
+// TestCreatePerNodeBeside: if the cache shows a Pod of any owner with the name, CreatePerNode uses the next name.
 func TestCreatePerNodeBeside(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -125,7 +125,7 @@ func TestCreatePerNodeBeside(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeRefused: a Node with a refused Pod does not keep other Nodes from having theirs.
+// TestCreatePerNodeRefused: if the Pod of a Node is refused, the Pods of other Nodes are still created.
 func TestCreatePerNodeRefused(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -154,7 +154,8 @@ func TestCreatePerNodeRefused(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeUnusable: without a template, or where admission makes a stranger of the Pod, there is no Pod.
+// TestCreatePerNodeUnusable: no Pod is left if the template is missing, or if an admission webhook removes the Pod's
+// owner.
 func TestCreatePerNodeUnusable(t *testing.T) {
 	w := newWorld(t)
 	from, h := perNode(w), historyOf(w)
@@ -170,7 +171,7 @@ func TestCreatePerNodeUnusable(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeRefuses: a Pod that would not belong to the owner is not even sent.
+// TestCreatePerNodeRefuses: CreatePerNode sends no request for a Pod that would not belong to the owner.
 func TestCreatePerNodeRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -205,7 +206,8 @@ func TestCreatePerNodeRefuses(t *testing.T) {
 	}
 }
 
-// TestCreateRelabelled: a Pod without its revision label would be recreated without end.
+// TestCreateRelabelled: a created Pod without its revision label is deleted, because the owner would recreate the Pod
+// again and again.
 func TestCreateRelabelled(t *testing.T) {
 	for name, change := range map[string]func(labels map[string]string){
 		"taken":    func(labels map[string]string) { delete(labels, revisionLabel) },
@@ -230,8 +232,8 @@ func TestCreateRelabelled(t *testing.T) {
 	}
 }
 
-// TestEnded: the first ended Pod in a place is replaced at once, later Pods after growing times, until the spec
-// changes.
+// TestEnded: the first ended Pod of an ordinal or Node is replaced at once, later Pods after growing waits, until the
+// owner's spec changes.
 func TestEnded(t *testing.T) {
 	w := newWorld(t)
 	ended := func(name, node string) *corev1.Pod {
@@ -280,7 +282,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestDeleteFrom: a running Pod is deleted without a record.
+// TestDeleteFrom: the deletion of a running Pod does not delay later deletions.
 func TestDeleteFrom(t *testing.T) {
 	w := newWorld(t)
 	running := w.add("a", func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
@@ -293,8 +295,8 @@ func TestDeleteFrom(t *testing.T) {
 	}
 }
 
-// TestDeleteCounts: without a word on places and rests, an ended Pod that is deleted has the next ended Pod in the
-// place rest.
+// TestDeleteCounts: after Delete of an ended Pod, the next ended Pod of the same ordinal or Node is kept for a while,
+// even if the caller sets neither Rest nor Ended.
 func TestDeleteCounts(t *testing.T) {
 	type rests struct{ Numbered, PerNode, Fanout bool }
 	for name, tc := range map[string]struct {
@@ -337,8 +339,8 @@ func TestDeleteCounts(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeUnpinned: a Pod that no longer names its Node would not be counted there, and be made again and
-// again.
+// TestCreatePerNodeUnpinned: a created Pod that no longer names its Node is deleted, because the Pod would not count
+// for the Node and would be created again and again.
 func TestCreatePerNodeUnpinned(t *testing.T) {
 	w := newWorld(t)
 	w.Change = func(o client.Object) {

@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestOneNodeOnePod: names are chosen by the view of the pass. If another process has created a Pod for the Node since,
-// and the cache shows the Pod by now, no second Pod joins. A Pod known to the pass, or a foreign Pod, takes its name,
-// and the next name is used.
+// TestOneNodeOnePod: CreatePerNode chooses names from the view of the pass. If another process has since created a
+// Pod for the Node, the request for the same name fails, even if the cache shows the Pod by now. If the name belongs
+// to a Pod in the view, or to a Pod of somebody else, the next name is used.
 func TestOneNodeOnePod(t *testing.T) {
 	world := newWorld(t)
 	first := world.nameFor("n1")
@@ -18,7 +18,7 @@ func TestOneNodeOnePod(t *testing.T) {
 	released := func(pod *corev1.Pod) { pod.OwnerReferences = nil }
 	for _, tc := range []struct {
 		name          string
-		before, after []func(*corev1.Pod) // changes of the Pod with the name before and after the view is taken; nil for no Pod
+		before, after []func(*corev1.Pod) // edits of the Pod, before and after the view is taken; nil for no Pod
 		want          []string
 		refused       bool
 	}{

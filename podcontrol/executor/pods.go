@@ -31,7 +31,7 @@ type PodTemplates struct {
 	// owner reference and revision label, or the Pod is not created (UnusablePod). Prepare must be safe for concurrent
 	// use.
 	Prepare func(pod *corev1.Pod)
-	// Before creates what must exist before a Pod, such as claims; nil for nothing. If Before returns an error, the Pod
+	// Before creates objects that must exist before a Pod, such as claims. Optional. If Before returns an error, the Pod
 	// is not created. Before must not change more of the Pod than Prepare may, and must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
 	// Unborn remembers the Pods whose creation failed after Before, because their claims exist already, and the Pods that

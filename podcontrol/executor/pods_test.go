@@ -19,8 +19,8 @@ import (
 
 func never(string) bool { return false }
 
-// TestCreatePods: each Pod comes after its preconditions. A Pod that failed afterwards is remembered until it exists,
-// and the same trouble has the same message for all names.
+// TestCreatePods: Before is called before each Pod is created. If the creation then fails, Unborn remembers the Pod
+// until the Pod exists, and the same failure has the same message for all names.
 func TestCreatePods(t *testing.T) {
 	w := newWorld(t)
 	unborn := &pvc.Unborn{}
@@ -73,7 +73,7 @@ func TestCreatePods(t *testing.T) {
 	}
 }
 
-// TestCreatePodsWithoutTemplate: nothing is sent.
+// TestCreatePodsWithoutTemplate: without a template, CreatePods sends no request.
 func TestCreatePodsWithoutTemplate(t *testing.T) {
 	w := newWorld(t)
 	if made, err := w.begin().CreatePods(t.Context(), 1, executor.PodTemplates{}); made != 0 || !reason.IsFinal(err) || len(w.Requests()) > 0 {
@@ -81,7 +81,7 @@ func TestCreatePodsWithoutTemplate(t *testing.T) {
 	}
 }
 
-// TestReadSelects: the Turn's selector stands in for a missing one.
+// TestReadSelects: if Want has no selector, Read uses the Turn's selector.
 func TestReadSelects(t *testing.T) {
 	w := newWorld(t)
 	w.add("a")

@@ -15,10 +15,10 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestReconciler takes the reconciler of the Example through a creation and an update in place.
+// TestReconciler runs the reconciler of the Example: creation of Pods and an update in place.
 func TestReconciler(t *testing.T) {
 	ctx, mgr := t.Context(), clustertest.New()
-	r, err := newReconciler(ctx, mgr, ownercache.Options{NoBarrier: true}) // no API server is there
+	r, err := newReconciler(ctx, mgr, ownercache.Options{NoBarrier: true}) // there is no API server
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 // an update has failed halfway, the Pod is out of service, and no event would enqueue the Pod.
 const busyRetry = 100 * time.Millisecond
 
-// errNoPlan means a bug of the caller of UpdateTo.
+// errNoPlan means that the caller of UpdateTo has passed no plan although the rules need one: a bug of the caller.
 var errNoPlan = errors.New("no plan for an update in place is given, as rules other than Recreate need")
 
 // Turn is a single reconcile of an owner: the view, the Pods, and the methods that change the Pods. Begin a Turn with
@@ -90,7 +90,7 @@ func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return unlessWithheld(t.do(ctx, pod, step, "", true))
 }
 
-// Cancel cancels a deletion or update of a Pod that waits for its hook, because the owner wants to keep the Pod
+// Cancel cancels a deletion or update of a Pod that waits for its hook, when the owner wants to keep the Pod
 // unchanged. changed reports whether anything was written.
 func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if err := t.foreign(pod); err != nil {
@@ -103,7 +103,7 @@ func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return unlessWithheld(t.do(ctx, pod, step, "", false))
 }
 
-// Settle cancels only an update of a Pod that waits for its hook, if the update is no longer wanted. changed reports
+// Settle is like Cancel, but cancels only an update that is no longer wanted, and never a deletion. changed reports
 // whether anything was written.
 func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if err := t.foreign(pod); err != nil {
@@ -303,7 +303,7 @@ func (t *Turn[O]) Unfinished() error {
 	for i := range active {
 		pod := &active[i]
 		switch {
-		// a refusal in an earlier pass does not matter, because nothing is tried while the Pod is unreadable
+		// earlier refusals do not matter, because no change of an unreadable Pod is tried
 		case pod.Unreadable != nil:
 			if pod.Updating || !pod.Ready || !pod.Updated {
 				errs = append(errs, pod.Unreadable)
@@ -326,7 +326,7 @@ func (t *Turn[O]) active() []podcontrol.Pod {
 	return t.Set.Active
 }
 
-// heldUp returns why the loop over single Pods does nothing to the Pod for now.
+// heldUp returns the reason why the loop over single Pods does not change the Pod now.
 func (t *Turn[O]) heldUp(pod *podcontrol.Pod) error {
 	attempts := []fanout.Attempt{t.executor.finishOf(pod.Pod, t.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
 	if !pod.Updating { // a refused update has not begun, and the owner's pass that chooses the Pod reports the refusal

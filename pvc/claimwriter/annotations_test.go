@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// TestGrowWithoutAnnotations: nil annotations leave those of the claim alone.
+// TestGrowWithoutAnnotations: if the given annotations are nil, Grow keeps the claim's annotations.
 func TestGrowWithoutAnnotations(t *testing.T) {
 	sized := func(size string) *corev1.PersistentVolumeClaim {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data-web-0", UID: "uid"}}

@@ -126,10 +126,10 @@ func ReadClasses(ctx context.Context, r client.Reader, claims []pvc.Small) Class
 }
 
 // Grow makes a claim request the resources in its template, on condition that the resourceVersion is unchanged:
-// somebody may have enlarged the claim further. Grow sets annotations on the claim, by which the caller recognises the
-// claim after its volume has grown. If the StorageClass does not allow expansion, the error is final, has the code
-// pvc.ClassCannotExpand, and contains path. If the StorageClass of a claim is not among classes, Grow returns an error
-// and does not resize the claim.
+// somebody may have enlarged the claim further. Grow also sets the given annotations on the claim, so that the caller
+// can recognise a claim that Grow has resized. If the StorageClass does not allow expansion, the error is final, has
+// the code pvc.ClassCannotExpand, and contains path. If the StorageClass of a claim is not among classes, Grow
+// returns an error and does not resize the claim.
 func Grow(ctx context.Context, c client.Writer, classes Classes, claim pvc.Small, path string, annotations map[string]string) error {
 	resources := claim.Template.Spec.Resources
 	err := classes.mayGrow(claim, path)
@@ -170,7 +170,7 @@ type Growth struct {
 	Path func(claim pvc.Small) string
 	// Annotations are set on claims that are resized.
 	Annotations map[string]string
-	// Told is called after each attempt; nil for none. Told must be safe for concurrent use.
+	// Told is called after each attempt. Optional. Told must be safe for concurrent use.
 	Told func(claim pvc.Small, err error)
 }
 
@@ -200,7 +200,7 @@ func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Gro
 }
 
 // Rest returns how long the back-off of a claim still lasts after a refused resize; until an attempt succeeds, the
-// result is never zero. A function for pvc.Numbered.Rest should call Rest.
+// result is never zero. The function for pvc.Numbered.Rest should call Rest.
 func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
 	if !f.Backoff.WasRefused(claim.UID, growthTask()) {
 		return 0

@@ -32,7 +32,8 @@ func newClaim(name string, owners ...types.UID) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// api stores claims. refuse answers instead of the storage unless refuse returns nil. sent counts the requests.
+// api returns a client that stores claims. If refuse returns an error for a request, the request fails with this
+// error. sent counts the requests.
 func api(refuse func(verb, name string) error, sent *int, claims ...client.Object) client.Client {
 	answer := func(verb string, obj client.Object) error {
 		if *sent++; refuse == nil {
@@ -56,7 +57,7 @@ func api(refuse func(verb, name string) error, sent *int, claims ...client.Objec
 			if o.Preconditions == nil || o.Preconditions.UID == nil || *o.Preconditions.UID != obj.GetUID() {
 				return errors.New("deleted without its UID")
 			}
-			return c.Delete(ctx, obj) // the fake client knows no such precondition
+			return c.Delete(ctx, obj) // the fake client does not support the precondition
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if err := answer("patch", obj); err != nil {
@@ -83,7 +84,7 @@ func Example() {
 	c := fake.NewClientBuilder().Build()
 	volumes := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	missing := pvc.Missing(volumes, "default", "web-0", nil, nil, func(string) bool { return false })
-	for range 2 { // the claim exists the second time
+	for range 2 { // in the second call the claim exists
 		fmt.Println(claimwriter.Create(context.Background(), c, missing))
 		missing[0].ResourceVersion = ""
 	}
@@ -243,7 +244,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestPrepare: a Pod gets its missing claims, and existing claims get their wanted owners.
+// TestPrepare: Prepare creates the missing claims of a Pod, and sets the wanted owner references of existing claims.
 func TestPrepare(t *testing.T) {
 	var sent int
 	c := api(nil, &sent, newClaim("data-web-0"))
@@ -284,14 +285,14 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// grow reads the StorageClass of a claim and has the claim grow.
+// grow reads the StorageClass of a claim, and resizes the claim.
 func grow(t *testing.T, c client.Client, claim pvc.Small, path string, annotations map[string]string) error {
 	t.Helper()
 	return claimwriter.Grow(t.Context(), c, claimwriter.ReadClasses(t.Context(), c, []pvc.Small{claim}), claim, path, annotations)
 }
 
-// TestClassesAreReadOnce: each StorageClass is read once for all claims, in the order of the names, and one that cannot
-// be read holds up the claims of its own.
+// TestClassesAreReadOnce: each StorageClass is read once for all claims, in the order of the names. If a StorageClass
+// cannot be read, only its own claims are not resized.
 func TestClassesAreReadOnce(t *testing.T) {
 	claim := func(name, class string) pvc.Small {
 		return pvc.Small{PersistentVolumeClaim: &corev1.PersistentVolumeClaim{
@@ -328,7 +329,7 @@ func TestClassesAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestPrepareWithoutLookup: a Pod is not prepared if nothing is known of its claims.
+// TestPrepareWithoutLookup: Prepare returns an error if Numbered.Claim is not set.
 func TestPrepareWithoutLookup(t *testing.T) {
 	n := &pvc.Numbered{Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}}
 	if err := claimwriter.Prepare(t.Context(), fake.NewClientBuilder().Build(), n, "db-0"); err == nil {

@@ -1,6 +1,7 @@
 // Package history carries out the decisions of package revision.
 //
-// RBAC: create, patch and delete on controllerrevisions.apps; also get, for the rare case that a name is taken.
+// RBAC: create, patch and delete on controllerrevisions.apps; and get, for the rare case that the name of a new
+// revision exists already.
 package history
 
 import (
@@ -81,7 +82,7 @@ func create(ctx context.Context, c client.Writer, apiReader client.Reader, h *re
 			return nil, fmt.Errorf("reading ControllerRevision %s/%s, whose name is taken: %w", want.Namespace, want.Name, err)
 		}
 		if string(taken.Data.Raw) == string(want.Data.Raw) && isOurs(h, &taken) {
-			return &taken, nil // the revision was written before, and the cache did not show the revision yet
+			return &taken, nil // an earlier call has written the revision, and the cache does not show it yet
 		}
 		want = h.Rename(want)
 	}
@@ -113,8 +114,8 @@ func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*a
 }
 
 // Truncate deletes revisions that are not needed: see revision.History.Excess. Call Truncate even if other parts of a
-// pass have failed: otherwise a rollout that never ends would keep all history. Truncate reports whether any revision
-// was deleted. The error comes from Delete.
+// pass have failed: otherwise, as long as the passes of a rollout fail, old revisions are never deleted. Truncate
+// reports whether any revision was deleted. The error comes from Delete.
 func Truncate(
 	ctx context.Context, c client.Writer, h *revision.History, limit int, counting revision.Counting,
 	inUse func(*appsv1.ControllerRevision) bool, keep ...string,

@@ -57,7 +57,7 @@ func decide(t testing.TB, image string, collisions *int32, existing ...*appsv1.C
 	return d
 }
 
-// stored is a revision as returned by the API server.
+// stored returns a revision as stored by the API server.
 func stored(t testing.TB, image string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
 	rev := decide(t, image, nil).Revision
@@ -65,7 +65,7 @@ func stored(t testing.TB, image string, number int64) *appsv1.ControllerRevision
 	return rev
 }
 
-// server is controller-runtime's fake client. server notes the requests and fails requests on demand.
+// server is controller-runtime's fake client. server records the requests, and lets requests fail on demand.
 type server struct {
 	client.WithWatch
 
@@ -114,7 +114,7 @@ func newServer(objects ...*appsv1.ControllerRevision) *server {
 	return s
 }
 
-// live notes reads, so that tests see requests to the API server.
+// live records reads, so that tests see the reads from the API server.
 type live struct{ *server }
 
 func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -176,7 +176,8 @@ func TestKeepWritesNothing(t *testing.T) {
 	}
 }
 
-// TestKeepWithAnnotations: the number and the place of the revision stay, and only the annotations are written.
+// TestKeepWithAnnotations: for Keep with annotations, the revision keeps its number and its position, and only the
+// annotations are written.
 func TestKeepWithAnnotations(t *testing.T) {
 	v1, v2 := stored(t, "app:v1", 4), stored(t, "app:v2", 5)
 	s := newServer(v1, v2)
@@ -218,13 +219,14 @@ func TestBump(t *testing.T) {
 	if diff := cmp.Diff(before, v1); diff != "" {
 		t.Errorf("the cached revision was modified:\n%s", diff)
 	}
-	// The same decision again is based on an object changed meanwhile.
+	// A second write of the same decision has a conflict, because the object has changed.
 	if _, _, err := s.write(t, decide(t, "app:v1", nil, v1, v2), nil); !apierrors.IsConflict(err) {
 		t.Errorf("bump of a stale revision = %v, want a conflict", err)
 	}
 }
 
-// TestLeft: the name of a new revision is taken by the revision of an earlier owner, shown by the cache as owned still.
+// TestLeft: a revision left by an earlier owner has the name of the new revision, and the cache still shows this
+// revision with its earlier owner.
 func TestLeft(t *testing.T) {
 	d := decide(t, "app:v1", nil)
 	for _, tc := range []struct {
@@ -266,7 +268,7 @@ func TestLeft(t *testing.T) {
 func TestCreate(t *testing.T) {
 	d, h := decide(t, "app:v1", nil), of(t, nil)
 	base := d.Revision.Name
-	// names with the collision counts 1 and 2
+	// These are the names with the collision counts 1 and 2.
 	first, second := h.Rename(d.Revision).Name, h.Rename(d.Revision).Name
 	taken := func(name string, edit func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
 		rev := stored(t, "app:v1", 7)
@@ -337,7 +339,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCollisionCountGoesOn: the count goes on from the previous count, and the label follows the name.
+// TestCollisionCountGoesOn: the collision count continues from the previous count, and the hash label matches the new
+// name.
 func TestCollisionCountGoesOn(t *testing.T) {
 	d := decide(t, "app:v1", ptr.To[int32](5))
 	taken := d.Revision.DeepCopy()
@@ -371,7 +374,7 @@ func TestCreateGivesUp(t *testing.T) {
 	}
 }
 
-// everything answers every read with the same object.
+// everything is a reader that returns the same object for every read.
 type everything struct{ rev *appsv1.ControllerRevision }
 
 func (e everything) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -424,7 +427,7 @@ func TestDelete(t *testing.T) {
 	if p, _ := json.Marshal(options.Preconditions); string(p) != `{"uid":"uid-app:v1"}` {
 		t.Errorf("preconditions %s", p)
 	}
-	// A successor of the same name has another UID.
+	// A later revision of the same name has another UID.
 	s.fail = func(string) error {
 		return apierrors.NewConflict(revisions, v2.Name, errors.New("UID in precondition"))
 	}
@@ -437,7 +440,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestSync: a single call finds the revision of a template, or writes the revision.
+// TestSync: Sync finds the revision of a template, or writes a new revision.
 func TestSync(t *testing.T) {
 	v1 := stored(t, "app:v1", 1)
 	s := newServer(v1)
@@ -455,7 +458,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestDeletingOwner: Write writes nothing for an owner being deleted, and the Update is a revision in the API or nil.
+// TestDeletingOwner: Write writes nothing for an owner being deleted, and Update is then a revision stored in the API
+// server, or nil.
 func TestDeletingOwner(t *testing.T) {
 	s := newServer()
 	histories, err := revision.NewHistories(keys, revision.NewDecoder(10, nil))

@@ -8,13 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// judge checks a single step against the rules, each in the plainest possible form. judge knows nothing of the code
-// that found the step.
+// judge checks a single step against the rules, independently of the code that computed the step. Each rule is
+// written as simply as possible.
 type judge struct {
 	numbered.Spec
 
 	step numbered.Step
-	// pods has the existing Pods in the given order, and of maps their ordinals to them.
+	// pods are the existing Pods in the given order, and of maps ordinals to Pods.
 	pods []numbered.Pod
 	of   map[int]numbered.Pod
 }
@@ -31,7 +31,7 @@ func serves(p numbered.Pod) bool {
 	return p.Health == rollout.Available && !p.PreDeleting && !p.PreUpdating
 }
 
-// underway reports whether an action decided by the controller is under way.
+// underway reports whether a deletion or update of the Pod has begun.
 func underway(p numbered.Pod) bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
@@ -64,7 +64,7 @@ func (j *judge) count(test func(numbered.Pod) bool) int {
 	return n
 }
 
-// begins are the ordinals of the Pods that the step begins to delete or update.
+// begins returns the ordinals of the Pods whose deletion or update the step begins.
 func (j *judge) begins() []int {
 	return slices.DeleteFunc(slices.Concat(j.step.Delete, j.step.Update), func(o int) bool { return underway(j.of[o]) })
 }
@@ -78,7 +78,7 @@ func (j *judge) verdict() error {
 	return nil
 }
 
-// lists: each named Pod exists or is missing, as its list demands, and is named once.
+// lists checks that each ordinal is in at most one list, and that its Pod exists or is missing, as the list requires.
 func (j *judge) lists() error {
 	named := map[int]bool{}
 	for _, o := range slices.Concat(j.step.Delete, j.step.Update, j.step.Cancel) {
@@ -109,7 +109,7 @@ func (j *judge) lists() error {
 	return nil
 }
 
-// reasons: each named Pod gives a reason for its action.
+// reasons checks that the state of each named Pod justifies the action.
 func (j *judge) reasons() error {
 	for _, o := range j.step.Delete {
 		p := j.of[o]
@@ -135,7 +135,7 @@ func (j *judge) reasons() error {
 	return nil
 }
 
-// budget: after the actions at least the wanted Pods less MaxUnavailable are in service.
+// budget checks that after the actions at least the wanted number minus MaxUnavailable of Pods are in service.
 func (j *judge) budget() error {
 	counts := func(p numbered.Pod) bool { return serves(p) && (j.wants(p.Ordinal) || !j.freeScaleIn()) }
 	before, after := j.count(counts), j.count(counts)
@@ -152,9 +152,9 @@ func (j *judge) budget() error {
 
 func (j *judge) freeScaleIn() bool { return j.UnlimitedScaleIn && j.Parallel }
 
-// repairs: a revision not yet shown to work does not get all unavailable Pods.
+// repairs checks that not all unavailable Pods are updated at once to a revision whose Pods are not available.
 func (j *judge) repairs() error {
-	if j.UnlimitedRepair || j.Unordered { // there the partition does not tell which Pods are on their way to which revision
+	if j.UnlimitedRepair || j.Unordered { // with Unordered, the partition does not say which Pods are being updated
 		return nil
 	}
 	untested := j.count(func(p numbered.Pod) bool {
@@ -178,7 +178,7 @@ func (j *judge) repairs() error {
 	return nil
 }
 
-// scaleLimit: below each created Pod fewer ordinals than the limit lack an available Pod.
+// scaleLimit checks that fewer ordinals than the limit lack an available Pod below each created Pod.
 func (j *judge) scaleLimit() error {
 	if j.ScaleMaxUnavailable == nil {
 		return nil
@@ -200,7 +200,7 @@ func (j *judge) scaleLimit() error {
 	return nil
 }
 
-// revisions: each created Pod has the revision wanted by the partition.
+// revisions checks that each created Pod has the revision that the partition requires.
 func (j *judge) revisions() error {
 	old := j.count(func(p numbered.Pod) bool { return j.wants(p.Ordinal) && !p.Updated })
 	for _, c := range j.step.Create {
@@ -223,13 +223,13 @@ func (j *judge) revisions() error {
 	return nil
 }
 
-// order: no available or starting Pod is updated before another due Pod.
+// order checks that no available or starting Pod is updated before a due Pod that comes earlier.
 func (j *judge) order() error {
 	line := slices.Clone(j.pods)
 	if !j.Unordered {
 		slices.SortFunc(line, func(a, b numbered.Pod) int { return b.Ordinal - a.Ordinal })
 	}
-	if j.Parallel { // resting Pods come last
+	if j.Parallel { // Pods in back-off come last
 		slices.SortStableFunc(line, func(a, b numbered.Pod) int { return int(a.Rest - b.Rest) })
 	}
 	left := -1
@@ -249,12 +249,12 @@ func (j *judge) order() error {
 	return nil
 }
 
-// broken Pods do not serve and could.
+// broken Pods are not in service, although they neither terminate nor have ended.
 func broken(p numbered.Pod) bool {
 	return !serves(p) && (p.Health == rollout.Available || p.Health == rollout.Unavailable)
 }
 
-// oneAtATime: the promise of ordered management.
+// oneAtATime checks that ordered management changes a single Pod at a time.
 func (j *judge) oneAtATime() error {
 	if j.Parallel {
 		return nil
@@ -273,7 +273,7 @@ func (j *judge) oneAtATime() error {
 	for _, o := range begins {
 		p := j.of[o]
 		if p.Health == rollout.Ended && j.wants(o) {
-			continue // the Pod goes in the order of creation
+			continue // the Pod is deleted as a part of the ascending order of creation
 		}
 		if n := j.count(func(p numbered.Pod) bool { return underway(p) && (j.wants(p.Ordinal) || !p.PreUpdating) }); n > 0 {
 			return fmt.Errorf("%d is begun beside %d that are under way", o, n)

@@ -27,7 +27,7 @@ type Server struct {
 // podOf describes a single Pod.
 func podOf(server *Server, pod *corev1.Pod, ordinal int, now time.Time) numbered.Pod {
 	p := numbered.Pod{Ordinal: ordinal, Updated: pod.Labels["example.com/revision"] == server.UpdateRevision}
-	available, _ := podstate.Available(pod, server.MinReady, now) // look again after the returned time
+	available, _ := podstate.Available(pod, server.MinReady, now) // reconcile again after the returned time
 	switch {
 	case pod.DeletionTimestamp != nil:
 		p.Health = rollout.Terminating
@@ -41,7 +41,8 @@ func podOf(server *Server, pod *corev1.Pod, ordinal int, now time.Time) numbered
 	return p
 }
 
-// next decides about the Pods controlled by the Server. Give next all Pods, including terminating Pods.
+// next plans the next step for the Pods controlled by the Server. pods are all of these Pods, including terminating
+// Pods.
 func next(server *Server, pods []*corev1.Pod, now time.Time) (numbered.Step, map[int]*corev1.Pod, error) {
 	wanted, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserved"}, 0, server.Replicas, server.Reserved...)
 	if err != nil {
@@ -60,8 +61,8 @@ func next(server *Server, pods []*corev1.Pod, now time.Time) (numbered.Step, map
 	return step, byOrdinal, err
 }
 
-// Ordinal 1 is reserved, so the 5 replicas are 0, 2, 3, 4 and 5. Two Pods stay at the old revision, 4 is broken, and 5
-// was deleted for its update and is still terminating.
+// ExamplePlan has 5 replicas with the ordinals 0, 2, 3, 4 and 5, because ordinal 1 is reserved. The partition keeps
+// two Pods at the old revision. Pod 4 is broken, and Pod 5 was deleted for its update and is still terminating.
 func ExamplePlan() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(name string, ready corev1.ConditionStatus) *corev1.Pod {
@@ -82,7 +83,7 @@ func ExamplePlan() {
 	server := &Server{Name: "game", Replicas: 5, Reserved: []intstr.IntOrString{intstr.FromInt32(1)}, Partition: 2, UpdateRevision: "game-2"}
 	step, byOrdinal, err := next(server, pods, now)
 	if err != nil {
-		fmt.Println(err) // and leave the Pods alone
+		fmt.Println(err) // and change no Pod
 		return
 	}
 	for _, c := range step.Create {
@@ -91,7 +92,7 @@ func ExamplePlan() {
 	for _, ordinal := range step.Delete {
 		fmt.Println("delete", byOrdinal[ordinal].Name)
 	}
-	for _, ordinal := range step.Update { // in place, or by deletion: its successor has the new revision
+	for _, ordinal := range step.Update { // in place, or by deletion: the next Pod has the new revision
 		fmt.Println("update", byOrdinal[ordinal].Name)
 	}
 	for _, limit := range step.Limits {

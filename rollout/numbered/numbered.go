@@ -1,5 +1,5 @@
-// Package numbered answers "which numbered Pods to create, delete and update now, and why no more?" for Pods with names
-// of their own, like the Pods of a StatefulSet.
+// Package numbered answers "which numbered Pods to create, delete and update now, and why no more?" for Pods with
+// fixed names that end in an ordinal, like the Pods of a StatefulSet.
 //
 // A terminating Pod occupies its name: a new Pod with the name can be created only after the terminating Pod is
 // removed. So [Plan] needs each Pod with its ordinal, and counts the wanted ordinals without an available Pod, not the
@@ -36,8 +36,8 @@ type Spec struct {
 
 	// Parallel changes many Pods at once. If false, Pods are managed one after the other in order. Pods are created in
 	// ascending order, each after all Pods of lower ordinals are available. Pods are deleted and updated in descending
-	// order, each after all wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other
-	// unwanted Pod is unavailable. A MaxUnavailable above 1 then has no effect, and Limits says so (OneAtATime). To
+	// order, each after all wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted
+	// Pod is unavailable. A MaxUnavailable above 1 then has no effect, and Step.Limits has the reason OneAtATime. To
 	// create Pods in order but update several at once, set Parallel, and set ScaleMaxUnavailable to 1. Kubernetes calls
 	// the field podManagementPolicy.
 	Parallel bool
@@ -51,8 +51,8 @@ type Spec struct {
 	// regardless of Partition, and Plan does not carry out requested deletions.
 	OnDelete bool
 
-	// ScaleMaxUnavailable limits creation: going up from the lowest ordinal, Pods are created until this number of
-	// ordinals lacks an available Pod. Nil means no limit; with zero no Pod is ever created.
+	// ScaleMaxUnavailable limits creation: Pods are created in ascending order of ordinals until this number of ordinals
+	// lacks an available Pod. Nil means no limit; with zero no Pod is ever created.
 	ScaleMaxUnavailable *int
 	// UnlimitedScaleIn deletes all Pods with unwanted ordinals at once if Parallel is set, as StatefulSets do. If
 	// false, available Pods are kept as long as MaxUnavailable requires. If the first ordinal moves by the number of
@@ -60,7 +60,8 @@ type Spec struct {
 	UnlimitedScaleIn bool
 	// UnlimitedRepair updates all unavailable Pods at once if Parallel is set, as OpenKruise does. If false, at most
 	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while as many Pods at the new
-	// revision are unavailable. So a broken new revision does not reach every old Pod that is restarting at the moment.
+	// revision are unavailable. So if the new revision is broken, not every old Pod that happens to restart now gets the
+	// new revision.
 	UnlimitedRepair bool
 
 	// Paths are the field paths, in the workload's API, of the fields from which the limits come. Reasons name the
@@ -81,9 +82,9 @@ type Pod struct {
 	// while ago. An update takes a starting Pod in its normal order, unlike other unavailable Pods.
 	Starting bool
 	// Rest is how long the Pod's back-off still lasts, if the last change of the Pod was refused or its annotations
-	// cannot be parsed. If Parallel is set, Pods in back-off are updated last, the Pod with the shortest back-off
-	// first, because such Pods would use up the budget of all other Pods. A step may still name a Pod in back-off: the
-	// caller decides how soon to repeat a refused change.
+	// cannot be parsed. If Parallel is set, Pods in back-off are updated last, the Pod with the shortest back-off first,
+	// because such Pods would use up the budget of all other Pods. A step may still name a Pod in back-off: the caller
+	// decides how soon to repeat a refused change.
 	Rest time.Duration
 	// Resting Pods have Ended and must not be deleted yet, because new Pods would end quickly and be recreated again
 	// and again.

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// podsOf reads Pods from a list such as "0-3 old, 4 new down, 7 old specified".
+// podsOf parses Pods from a list such as "0-3 old, 4 new down, 7 old specified".
 func podsOf(t testing.TB, list string) []numbered.Pod {
 	t.Helper()
 	var pods []numbered.Pod
@@ -122,7 +122,7 @@ type testCase struct {
 	with     []with
 	pods     string
 	want     string
-	reversed bool // the Pods are given in descending order
+	reversed bool // whether the Pods are given in descending order
 }
 
 func ordered(s *numbered.Spec)          { s.Parallel = false }
@@ -493,13 +493,14 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// unread is the set of an operator that ignores the error.
+// unread returns the Set that an operator gets if it ignores the error of ordinals.Of.
 func unread() ordinals.Set {
 	set, _ := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, 0, 3, intstr.FromString("x"))
 	return set
 }
 
-// TestCreatesInRounds: a replica count with some zeros too many costs neither time nor memory.
+// TestCreatesInRounds: a step for a far too large number of replicas, such as a mistyped number, needs little time
+// and memory.
 func TestCreatesInRounds(t *testing.T) {
 	s := numbered.Spec{Wanted: wanted(t, 0, math.MaxInt32), Parallel: true}
 	step, err := numbered.Plan(s, podsOf(t, "3 new, 2000000000 new"))
@@ -511,7 +512,8 @@ func TestCreatesInRounds(t *testing.T) {
 	}
 }
 
-// tenThousand has 10,000 ordinals and a million reserved ones: a range, or every second number.
+// tenThousand returns a Spec with 10,000 wanted ordinals and a million reserved ordinals: a range or, if apart is
+// true, every second number.
 func tenThousand(tb testing.TB, apart bool) numbered.Spec {
 	tb.Helper()
 	reserved := []intstr.IntOrString{intstr.FromString("5000-1004999")}
@@ -551,7 +553,7 @@ func BenchmarkPlan(b *testing.B) {
 			if bc.empty {
 				pods = nil
 			}
-			// A cache lists Pods in no order.
+			// A cache lists Pods in no particular order.
 			rand.New(rand.NewPCG(1, 1)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 			b.ReportAllocs()
 			for b.Loop() {
@@ -563,8 +565,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkPlanning is the planning of a pass: it reads a million reserved ordinals, and decides about ten thousand
-// Pods.
+// BenchmarkPlanning measures the planning in a pass: parsing a million reserved ordinals, and planning for ten
+// thousand Pods.
 func BenchmarkPlanning(b *testing.B) {
 	ranges, numbers := make([]intstr.IntOrString, 10_000), make([]intstr.IntOrString, 1_000_000)
 	for i := range ranges {
@@ -605,7 +607,7 @@ func BenchmarkPlanning(b *testing.B) {
 	}
 }
 
-// TestOneAtATime: order is named as the limit of a rollout in which more Pods might be unavailable.
+// TestOneAtATime: the reason OneAtATime is given if MaxUnavailable would allow more than one unavailable Pod.
 func TestOneAtATime(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -638,7 +640,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestPaths: refusals name the fields as in the workload's API.
+// TestPaths: errors name the fields of the workload's API.
 func TestPaths(t *testing.T) {
 	paths := rollout.Paths{Partition: "spec.strategy.partition", MaxUnavailable: "spec.strategy.maxUnavailable", ScaleMaxUnavailable: "spec.scaleLimit"}
 	_, err := numbered.Plan(numbered.Spec{Partition: -1, MaxUnavailable: -1, ScaleMaxUnavailable: new(-1), Paths: paths}, nil)

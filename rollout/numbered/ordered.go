@@ -67,7 +67,8 @@ func (r *roster) mayCreate() bool {
 	return true
 }
 
-// repairNext deletes or updates the unavailable Pod of the lowest wanted ordinal if this may make the Pod available.
+// repairNext deletes or updates the unavailable Pod of the lowest wanted ordinal if the deletion or update may make
+// the Pod available.
 func (r *roster) repairNext() {
 	first, highest := -1, r.highestDue()
 	for i := range r.pods {
@@ -109,9 +110,9 @@ func (r *roster) waitsForBegun() bool {
 	return false
 }
 
-// scaleInWaits reports whether the deletion of the highest unwanted Pod must wait, because neither this Pod nor a lower
-// unwanted Pod is available: broken Pods may hold resources that other Pods need. The deletion of the lowest such Pod
-// need not wait, and no deletion waits for an ended Pod.
+// scaleInWaits reports whether the deletion of the highest unwanted Pod must wait, because neither this Pod nor a
+// lower unwanted Pod is available: broken Pods may hold resources that other Pods need. The lowest such Pod is
+// deleted without waiting, and no deletion waits for an ended Pod.
 func (r *roster) scaleInWaits() bool {
 	highest := -1
 	for i := range slices.Backward(r.pods) {

@@ -7,7 +7,7 @@ import "github.com/workloadkit/workloadkit/rollout"
 func (r *roster) parallel() {
 	r.scaleOut()
 	r.scaleIn()
-	// No more than all Pods can be unavailable, and larger numbers could overflow.
+	// A budget above the number of wanted Pods has no further effect, and larger numbers could overflow.
 	room := min(r.MaxUnavailable, r.Wanted.Len()) - r.unavailable()
 	if !r.stopped() {
 		r.updateAll(r.deleteSpecified(room))
@@ -110,7 +110,7 @@ func (r *roster) deleteSpecified(room int) int {
 }
 
 // updateAll updates Pods in order. If the budget does not allow the update of a Pod, later Pods are still considered:
-// an unavailable Pod costs nothing, and may be the reason why the budget is used up.
+// the update of an unavailable Pod needs no budget, and this Pod may be the reason why the budget is used up.
 func (r *roster) updateAll(room int) {
 	repairs := max(r.MaxUnavailable, 1) - r.untested
 	waiting := 0

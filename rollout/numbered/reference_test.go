@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// walk is parallel management as described by the reference, rule after rule. walk knows neither hooks nor the kit's
+// walk is a reference implementation of parallel management, rule after rule, without hooks and without the kit's
 // additional limits.
 func walk(s numbered.Spec, pods []numbered.Pod) numbered.Step {
 	j := newJudge(s, pods, numbered.Step{})
@@ -55,7 +55,7 @@ func walk(s numbered.Spec, pods []numbered.Pod) numbered.Step {
 	return step
 }
 
-// scale creates missing Pods and deletes ended Pods, going up until the limit is reached.
+// scale creates missing Pods and deletes ended Pods, in ascending order of ordinals until the limit is reached.
 func (j *judge) scale(step *numbered.Step, remove func(int)) {
 	left := j.Wanted.Len()
 	if j.ScaleMaxUnavailable != nil {
@@ -86,7 +86,7 @@ func (j *judge) scale(step *numbered.Step, remove func(int)) {
 	}
 }
 
-// inLine are the Pods to update, in their order.
+// inLine returns the Pods to update, in order.
 func (j *judge) inLine(gone map[int]bool) []numbered.Pod {
 	line := slices.Clone(j.pods)
 	if !j.Unordered {
@@ -101,8 +101,8 @@ func (j *judge) inLine(gone map[int]bool) []numbered.Pod {
 	return slices.DeleteFunc(line, func(p numbered.Pod) bool { return j.rank(p.Ordinal) < j.Partition })
 }
 
-// TestAgainstReference compares with the reference on random Pods. The only difference is wanted: behind a
-// waiting available Pod, unavailable Pods are updated nevertheless.
+// TestAgainstReference compares with the reference on random Pods. The only allowed difference: if an available Pod
+// must wait for the budget, later unavailable Pods are still updated.
 func TestAgainstReference(t *testing.T) {
 	more := 0
 	for seed := range uint64(20_000) {

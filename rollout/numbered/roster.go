@@ -194,7 +194,7 @@ func (r *roster) orderAsGiven(order []key) {
 		r.updateOrder[*at] = i
 		*at++
 	}
-	for c := 1; c < len(next); c += 2 { // next holds the end of each range by now
+	for c := 1; c < len(next); c += 2 { // each element of next is now the end of its range
 		slices.SortStableFunc(r.updateOrder[next[c-1]:next[c]],
 			func(a, b int32) int { return cmp.Compare(r.pods[a].Rest, r.pods[b].Rest) })
 	}

@@ -21,18 +21,19 @@ import (
 // worldPod is a Pod of a simulated world of numbered Pods. Durations are in ticks.
 type worldPod struct {
 	old bool
-	// starting Pods become available by themselves. Broken Pods stay unavailable until updated or healed.
+	// starting Pods become available by themselves. Broken Pods stay unavailable until their update, or until calm
+	// repairs them.
 	starting int
 	broken   bool
 	ended    bool
-	resting  bool // the Pod has ended, and its successor must not be made yet
+	resting  bool // the ended Pod must not be replaced yet
 	// terminating Pods hold their ordinal until the time is over.
 	terminating int
 	specified   bool
 	// preDeleting and preUpdating Pods wait for a hook that takes a while.
 	preDeleting, preUpdating bool
 	hook                     int
-	// hopeless Pods can be neither deleted nor updated, until the world is calm.
+	// Changes of hopeless Pods are refused until calm is called.
 	hopeless bool
 }
 
@@ -46,10 +47,10 @@ type world struct {
 	reserved                map[int]bool
 	inPlace                 bool
 	deleteHook, updateHook  bool
-	givesTime               bool // starting Pods are told from broken ones
+	givesTime               bool // whether Starting is set, so that starting Pods differ from broken Pods
 	quota                   int
 	trace                   func(format string, args ...any)
-	touched, created, taken map[int]bool // by the controller, since anybody else last changed the world
+	touched, created, taken map[int]bool // by the controller, since the last change by somebody else
 }
 
 func newWorld(seed uint64, trace func(string, ...any)) *world {
@@ -68,7 +69,7 @@ func newWorld(seed uint64, trace func(string, ...any)) *world {
 
 func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 
-// changeSize moves the wanted ordinals.
+// changeSize changes the wanted ordinals at random.
 func (w *world) changeSize() {
 	switch w.rng.IntN(4) {
 	case 0:
@@ -85,7 +86,7 @@ func (w *world) changeSize() {
 	}
 	set, err := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, w.start, w.replicas, list...)
 	if err != nil {
-		panic(err) // nothing here is out of range
+		panic(err) // no number is out of range
 	}
 	w.spec.Wanted = set
 	w.foreign()
@@ -106,13 +107,14 @@ func (w *world) changeBudget() {
 	w.foreign()
 }
 
-// foreign notes a change of the world by somebody else, after which the controller may change its mind.
+// foreign records a change of the world by somebody else. After such a change, the controller may change the same Pod
+// again.
 func (w *world) foreign() {
 	w.touched, w.created, w.taken = map[int]bool{}, map[int]bool{}, map[int]bool{}
 	w.trace("%s", ruled(w.spec))
 }
 
-// disturb lets somebody else change the world.
+// disturb simulates a random change of the world by somebody else.
 func (w *world) disturb() {
 	all := slices.Sorted(maps.Keys(w.pods))
 	if len(all) > 0 && w.chance(3) {
@@ -151,7 +153,7 @@ func (w *world) disturb() {
 	}
 }
 
-// tick lets time pass and reports any change.
+// tick advances the time by a tick, and reports whether anything has changed.
 func (w *world) tick() bool {
 	changed := false
 	for o, p := range w.pods {
@@ -171,7 +173,7 @@ func (w *world) tick() bool {
 	return changed
 }
 
-// ruled renders a spec with only its set fields.
+// ruled renders the fields of a spec that are set.
 func ruled(s numbered.Spec) string {
 	text := fmt.Sprintf("wanted %s, partition %d, maxUnavailable %d", s.Wanted, s.Partition, s.MaxUnavailable)
 	if s.ScaleMaxUnavailable != nil {
@@ -225,7 +227,7 @@ func listed(pods []numbered.Pod) string {
 	return strings.Join(parts, ", ")
 }
 
-// restIf is the rest of a hopeless Pod. Every third Pod rests equally long.
+// restIf returns the back-off of a hopeless Pod, and zero for other Pods. Several Pods have equal back-offs.
 func restIf(hopeless bool, n int) time.Duration {
 	if !hopeless {
 		return 0
@@ -233,7 +235,7 @@ func restIf(hopeless bool, n int) time.Duration {
 	return time.Duration(1 + n%3)
 }
 
-// members lists the Pods in some order.
+// members describes the Pods for Plan.
 func (w *world) members() []numbered.Pod {
 	var list []numbered.Pod
 	for _, o := range slices.Sorted(maps.Keys(w.pods)) {
@@ -253,12 +255,12 @@ func (w *world) members() []numbered.Pod {
 		}
 		list = append(list, member)
 	}
-	// The order of a priority is the same each time: a priority depends on the Pod alone.
+	// The order is always the same, like the order of a priority, which depends only on the Pod.
 	slices.SortStableFunc(list, func(a, b numbered.Pod) int { return a.Ordinal*7%11 - b.Ordinal*7%11 })
 	return list
 }
 
-// pass is a reconcile and reports whether anything was done.
+// pass simulates a reconcile, and reports whether anything was changed or must be tried again.
 func (w *world) pass() (bool, error) {
 	members := w.members()
 	step, err := numbered.Plan(w.spec, members)
@@ -275,7 +277,7 @@ func (w *world) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step) {
 		if w.chance(20) {
-			break // the action fails or the process ends: the next pass does the rest
+			break // the action fails or the process dies; the next pass must finish the work
 		}
 		did, err := do()
 		if err != nil {
@@ -283,7 +285,7 @@ func (w *world) pass() (bool, error) {
 		}
 		acted = acted || did
 	}
-	// A step cut short is tried again, and so is a step that waits for its hook.
+	// An unfinished step is tried again, and so is a step that waits for a hook.
 	return acted || len(step.Create)+len(step.Delete)+len(step.Update)+len(step.Cancel) > 0 && !w.stuck(step), nil
 }
 
@@ -295,7 +297,8 @@ func (w *world) stuck(step numbered.Step) bool {
 	return !slices.ContainsFunc(slices.Concat(step.Delete, step.Update), func(o int) bool { return w.pods[o].hook == 0 })
 }
 
-// again decides once more: the same input has the same answer, and in order the order of listed Pods does not matter.
+// again calls Plan a second time: the result must be the same and, unless Unordered is set, must not depend on the
+// order of the list.
 func (w *world) again(members []numbered.Pod, want numbered.Step) error {
 	list := slices.Clone(members)
 	if !w.spec.Unordered {
@@ -308,7 +311,7 @@ func (w *world) again(members []numbered.Pod, want numbered.Step) error {
 	return nil
 }
 
-// actions are a controller's actions for a step.
+// actions returns the controller's actions for a step.
 func (w *world) actions(step numbered.Step) []func() (bool, error) {
 	var list []func() (bool, error)
 	for _, o := range step.Cancel {
@@ -330,7 +333,8 @@ func (w *world) actions(step numbered.Step) []func() (bool, error) {
 	return list
 }
 
-// note remembers an action, and refuses a second action without a cause.
+// note records an action, and returns an error for a second action on the same Pod without a change by somebody else
+// in between.
 func (w *world) note(list map[int]bool, ordinal int, what string) error {
 	if list[ordinal] {
 		return fmt.Errorf("Pod %d is %s although nobody else did anything", ordinal, what)
@@ -368,8 +372,8 @@ func (w *world) remove(o int) (bool, error) {
 	return true, err
 }
 
-// take notes that a Pod is taken down. Taking down a Pod created or taken down since the last foreign change is a
-// second decision and an error.
+// take records that the controller takes a Pod out of service. The controller must not do so if the controller itself
+// has created the Pod, or taken the Pod out of service, since the last change by somebody else.
 func (w *world) take(o int) error {
 	if w.created[o] {
 		return fmt.Errorf("Pod %d is created and taken down again although nobody else did anything", o)
@@ -397,8 +401,8 @@ func (w *world) update(o int) (bool, error) {
 	return true, err
 }
 
-// calm ends obstacles to the end of a rollout. Broken Pods stay broken if their update will mend them or, with parallel
-// management, if they are unwanted.
+// calm removes all obstacles to the end of a rollout. Broken Pods stay broken if an update will repair the Pods or,
+// with parallel management, if the Pods are unwanted.
 func (w *world) calm() {
 	s := &w.spec
 	w.quota = 1000
@@ -416,7 +420,7 @@ func (w *world) calm() {
 	w.foreign()
 }
 
-// verify checks a world without any further events. before is the world when calm began.
+// verify checks the world when no further events can occur. before are the Pods at the call of calm.
 func (w *world) verify(before map[int]worldPod) error {
 	if diff := cmp.Diff(slices.Collect(w.spec.Wanted.All()), slices.Sorted(maps.Keys(w.pods))); diff != "" {
 		return fmt.Errorf("it stopped with other ordinals (-want +got):\n%s", diff)
@@ -447,13 +451,13 @@ func (w *world) verify(before map[int]worldPod) error {
 	return nil
 }
 
-// Bounds for a whole rollout: the time of foreign changes, and the number of passes of at most a dozen Pods afterwards.
+// busyTicks bounds the time with changes by somebody else, and quietTicks the number of passes afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
 )
 
-// simulate runs a rollout to its end and returns the first broken promise.
+// simulate runs a rollout to its end, and returns the first violated guarantee.
 func simulate(seed uint64, trace func(string, ...any)) error {
 	w := newWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
@@ -480,7 +484,7 @@ func simulate(seed uint64, trace func(string, ...any)) error {
 	return errors.New("it does not end")
 }
 
-// TestWholeRollouts drives thousands of rollouts to their end under random interference.
+// TestWholeRollouts simulates thousands of rollouts with random changes by somebody else.
 func TestWholeRollouts(t *testing.T) {
 	const seeds = 4000
 	for seed := range uint64(seeds) {
@@ -495,18 +499,18 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // no seed of the test
+		f.Add(seed << 32) // none of the seeds of TestWholeRollouts
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {
 			_ = simulate(seed, t.Logf)
-			t.Fatal(err) // the fuzzer names the file for a replay
+			t.Fatal(err) // the fuzzer prints the name of the file with the input
 		}
 	})
 }
 
 // FuzzPlan checks single steps against the rules, for Pods in any state, including states that no controller would
-// bring about.
+// cause.
 func FuzzPlan(f *testing.F) {
 	f.Add(uint8(5), uint8(0), uint8(2), int8(-1), uint8(0b1), []byte{0x01, 0x0a, 0x01, 0x09, 0x29})
 	f.Add(uint8(4), uint8(1), uint8(1), int8(-1), uint8(0b1), []byte{0x01, 0x01, 0x11, 0x81, 0x03})

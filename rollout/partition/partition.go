@@ -2,12 +2,13 @@
 // partition, maxUnavailable, maxSurge, parallelism.
 //
 // The function for most fields is [Resolve], and for fields that may exceed 100 % [ResolveUncapped]. A percentage may
-// have decimals ("12.5%") and is computed exactly, so "1.1%" of 1000 is 11 and never 12. The caller names the rounding,
-// because API fields round differently, and wrong rounding causes an outage: maxUnavailable rounded up deletes a Pod
-// too many.
+// have decimals ("12.5%") and is computed exactly, so "1.1%" of 1000 is 11 and never 12. The caller names the
+// rounding, because API fields round differently, and wrong rounding causes an outage: if maxUnavailable is rounded
+// up, a Pod too many is deleted.
 //
 // A value that cannot be parsed gives an error with the field, the value and the allowed values, and never a silent
-// zero. In particular "5" without "%" is refused, because some programs read "5" as 5 Pods and others as 5 %.
+// zero. In particular, the string "5" without "%" is refused, because some programs read "5" as 5 Pods and others as
+// 5 %.
 //
 // All functions are pure, safe for concurrent use and do not allocate unless they fail or a percentage has more than 17
 // digits.
@@ -47,8 +48,8 @@ const (
 	Nearest
 )
 
-// goesUp reports whether to round up; rest says that the number is not whole, half that its fraction is at least a
-// half.
+// goesUp reports whether to round up; rest says that the number is not whole, and half says that its fraction is at
+// least a half.
 func (r Rounding) goesUp(rest, half bool) bool { return r == Up && rest || r == Nearest && half }
 
 // Resolve turns value into a number. An absolute number is returned unchanged, even if larger than total. A percentage
@@ -103,8 +104,9 @@ func validate(path string, value *intstr.IntOrString, capped bool) error {
 	return err
 }
 
-// Kept returns how many Pods a partition keeps at the old revision: a percentage is rounded up, but any percentage
-// except exactly "100%" lets at least a single Pod of two or more be updated. The result is between 0 and replicas.
+// Kept returns how many Pods a partition keeps at the old revision: a percentage is rounded up, but if there are two
+// or more Pods, any percentage except exactly "100%" lets at least one Pod be updated. The result is between 0 and
+// replicas.
 //
 //	10, "25%" -> 3    3, "90%" -> 2    99, "99%" -> 98    1, "10%" -> 1    4, "100.0%" -> 3
 //
@@ -122,7 +124,7 @@ func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	// The text is compared, not the number: "100.0%" has always let one Pod be updated.
+	// The text is compared, not the number: OpenKruise also lets one Pod be updated for "100.0%".
 	if value.Type == intstr.String && total > 1 && kept == total && value.StrVal != "100%" {
 		kept--
 	}
@@ -141,10 +143,11 @@ func invalid(path, value, problem string, capped bool) error {
 // 100 * 10^17 both fit.
 const fastDigits = 17
 
-// A longer percentage is a mistake, or an attack that would make the big-number arithmetic slow.
+// maxDigits limits the length of a percentage. A longer percentage is a mistake, or an attack that would make the
+// big-number arithmetic slow.
 const maxDigits = 200
 
-// percentOf returns s percent of total, or what is wrong with s.
+// percentOf returns s percent of total, or a text that says why s is invalid.
 func percentOf(s string, total uint64, round Rounding, capped bool) (int, string) {
 	number, found := strings.CutSuffix(s, "%")
 	if !found {

@@ -38,7 +38,7 @@ func ExampleKept() {
 	// Output: 2
 }
 
-// resolver is a way to resolve a field.
+// resolver is a function that resolves a field.
 type resolver func(path string, value *intstr.IntOrString, total int) (int, error)
 
 func down(path string, value *intstr.IntOrString, total int) (int, error) {
@@ -278,7 +278,7 @@ func FuzzResolve(f *testing.F) {
 		if len(number) > 200 {
 			return
 		}
-		exact, ok := new(big.Rat).SetString("0" + number + "0") // "0" in front and behind, for ".5" and "5."
+		exact, ok := new(big.Rat).SetString("0" + number + "0") // the added zeros make ".5" and "5." valid numbers
 		if !strings.Contains(number, ".") {
 			exact, ok = new(big.Rat).SetString(number)
 		}
@@ -305,7 +305,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// FuzzKept checks a partition's promises for any value: within bounds, and never stuck short of "100%".
+// FuzzKept checks Kept for any value: the result is within bounds, and only "100%" keeps all of two or more Pods.
 func FuzzKept(f *testing.F) {
 	f.Add(uint16(9999), int32(99))
 	f.Add(uint16(10000), int32(4))

@@ -27,8 +27,8 @@ func podOf(agent *Agent, pod *corev1.Pod, now time.Time) pernode.Pod {
 		Name: pod.Name, Scheduled: podstate.IsScheduled(pod), Created: pod.CreationTimestamp.Time,
 		Updated: pod.Labels["example.com/revision"] == agent.UpdateRevision, Ready: podstate.IsReady(pod),
 	}
-	p.Node, _ = nodefit.NodeOf(pod)                              // also of an unbound Pod
-	available, _ := podstate.Available(pod, agent.MinReady, now) // look again after the returned time
+	p.Node, _ = nodefit.NodeOf(pod)                              // also for a Pod that is not bound yet
+	available, _ := podstate.Available(pod, agent.MinReady, now) // reconcile again after the returned time
 	switch {
 	case pod.DeletionTimestamp != nil:
 		p.Health = rollout.Terminating
@@ -42,8 +42,8 @@ func podOf(agent *Agent, pod *corev1.Pod, now time.Time) pernode.Pod {
 	return p
 }
 
-// next decides about the Pods controlled by the Agent. Give next all Nodes and all Pods, including
-// terminating Pods.
+// next plans the next step for the Pods controlled by the Agent. nodes are all Nodes, and pods all Pods of the Agent,
+// including terminating Pods.
 func next(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now time.Time) (pernode.Step, error) {
 	requirements, err := nodefit.New(&agent.Template.Spec, nodefit.DaemonSetTolerations(agent.Template.Spec.HostNetwork)...)
 	if err != nil {
@@ -61,8 +61,8 @@ func next(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now time.Time)
 	return pernode.Plan(pernode.Spec{Partition: 1, MaxUnavailable: 2, LeaveUnfit: true}, all, members)
 }
 
-// Of five Nodes, four are to have a Pod: gpu-1 does not fit any more, and disk-1 has just come. A further Pod is
-// broken, and a Node stays at the old revision for now.
+// ExamplePlan has five Nodes, and four of these should have a Pod: gpu-1 does not fit any more, and disk-1 is new. A
+// Pod is broken, and the partition keeps a Node at the old revision.
 func ExamplePlan() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	var nodes []*corev1.Node
@@ -90,10 +90,10 @@ func ExamplePlan() {
 
 	step, err := next(&Agent{Name: "agent", UpdateRevision: "agent-2"}, nodes, pods, now)
 	if err != nil {
-		fmt.Println(err) // and leave the Pods alone
+		fmt.Println(err) // and change no Pod
 		return
 	}
-	for _, node := range step.Create { // under the name of nodefit.PodName, placed on the Node by nodefit.Requirements.Place
+	for _, node := range step.Create { // with the name from nodefit.PodName, pinned by nodefit.Requirements.Place
 		fmt.Println("create a Pod for", node)
 	}
 	for _, i := range step.Delete {

@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// TestRefusesPodsGivenTwice: two selectors may list the same Pod, and the Pod would be deleted for itself.
+// TestRefusesPodsGivenTwice: Plan refuses a list with the same Pod twice, because the Pod would be deleted as its own
+// duplicate.
 func TestRefusesPodsGivenTwice(t *testing.T) {
 	pod := pernode.Pod{Name: "p", Node: "a", Scheduled: true, Health: rollout.Available, Ready: true, Updated: true}
 	step, err := pernode.Plan(pernode.Spec{}, []pernode.Node{{Name: "a", Run: true}}, []pernode.Pod{pod, pod})
@@ -19,7 +20,8 @@ func TestRefusesPodsGivenTwice(t *testing.T) {
 	}
 }
 
-// TestNamesAPodOnce: a new Pod that came beside a serving Pod, and whose Node fits no more, is surplus and unfit at once.
+// TestNamesAPodOnce: a step names a Pod only once, even if there are two reasons to delete the Pod: the new Pod is
+// beside an available Pod, and the Node does not fit any more.
 func TestNamesAPodOnce(t *testing.T) {
 	pods := []pernode.Pod{
 		{Name: "old", Node: "a", Scheduled: true, Health: rollout.Available, Ready: true},

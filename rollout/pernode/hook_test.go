@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// TestHooks: a Pod waiting for its hook is deleted in any case, so the Pod takes no other Pod's place.
+// TestHooks: a Pod that waits for its hook will be deleted in any case, so the Pod is never kept instead of another
+// Pod.
 func TestHooks(t *testing.T) {
 	begin := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(age int, updated, leaving bool) pernode.Pod {

@@ -32,9 +32,9 @@ type entry struct {
 	// pods are the indexes of the Node's Pods, the oldest first.
 	pods []int
 	// running is the number of Pods that neither terminate nor have ended. newest is the Pod to keep at the new
-	// revision, old the Pod to keep at an older revision, nil if there is none. Each is the oldest Pod whose deletion
-	// has not begun, or if there is none, the oldest Pod. ambiguous says that several running Pods have the same
-	// revision.
+	// revision, and old the Pod to keep at an older revision; each is nil if there is no such Pod. Each is the oldest
+	// Pod of its revision whose deletion has not begun or, if there is none, the oldest Pod of its revision. ambiguous
+	// says that several running Pods have the same revision.
 	running     int
 	newest, old *Pod
 	newestAt    int
@@ -189,7 +189,7 @@ func (d *decision) count(n *entry) {
 	}
 }
 
-// manage makes sure that the Node has a single Pod, or none, apart from updates.
+// manage plans the creations and deletions after which the Node has a single Pod, or none. manage plans no updates.
 func (d *decision) manage(n *entry) {
 	for _, i := range n.pods {
 		p := &d.pods[i]
@@ -299,7 +299,7 @@ func (d *decision) willBeUpdated(n *entry) bool {
 // replaceEnded finds the Nodes on which a single ended Pod is replaced at once. If there are two ended Pods, the second
 // may have ended immediately, so both are deleted before a new Pod is created.
 func (d *decision) replaceEnded() {
-	// held says that the partition may keep Nodes from the new revision.
+	// held says that the partition may exclude Nodes from the new revision.
 	held := d.Progressive && d.Partition > 0 && !d.OnDelete
 	for i := range d.nodes {
 		n := &d.nodes[i]
@@ -312,8 +312,8 @@ func (d *decision) replaceEnded() {
 	}
 }
 
-// limitProgress removes Nodes from the decision's creations, as long as the partition holds back the Nodes' updates:
-// the new Pods would have the new revision.
+// limitProgress removes Nodes from the decision's creations, as long as the partition excludes the Nodes from the
+// update: the new Pods would have the new revision.
 func (d *decision) limitProgress() {
 	if !d.Progressive || d.Partition == 0 || d.OnDelete {
 		return

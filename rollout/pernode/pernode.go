@@ -1,9 +1,10 @@
 // Package pernode answers "on which Nodes to create, delete and update Pods now, and why no more?" for Pods of which
 // each Node has a single Pod, like the Pods of a DaemonSet.
 //
-// The number of wanted Pods follows from the Nodes. [Plan] needs package nodefit's verdict for each Node, and the Node
-// of each Pod. Plan counts the Nodes without an available Pod as unavailable. A terminating Pod occupies its Node,
-// unless MaxSurge is set: then the new Pod is created first, and the old Pod is deleted when the new Pod is available.
+// The number of wanted Pods follows from the Nodes. [Plan] needs the nodefit.Verdict for each Node, and the Node of
+// each Pod. Plan counts the Nodes without an available Pod as unavailable. A terminating Pod occupies its Node,
+// unless MaxSurge is set: then the new Pod is created first, and the old Pod is deleted when the new Pod is
+// available.
 //
 // The guarantees of package rollout apply, counted in the Nodes that take part in the update. Plan never creates a
 // third Pod on a Node or, if MaxSurge is 0, a second Pod.
@@ -109,9 +110,9 @@ type Step struct {
 	Limits reason.List
 }
 
-// Totals are numbers of Nodes. Current, Ready, Available and Updated count Nodes that should have a Pod, judged by the
-// Node's oldest running Pod. If the Node has no running Pod, a terminating or ended Pod counts, and counts as ready if
-// its Ready condition says so.
+// Totals are numbers of Nodes. Current, Ready, Available and Updated count Nodes that should have a Pod, and use the
+// state of the Node's oldest running Pod. If the Node has no running Pod, a terminating or ended Pod is used instead,
+// and counts as ready if its Ready condition is True.
 type Totals struct {
 	// Desired is the number of Nodes that should have a Pod. Misscheduled is the number of Nodes that have a Pod but
 	// should have none.

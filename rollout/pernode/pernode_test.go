@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// nodesOf reads Nodes from a list such as "n1..n3, n4 stay, n5 leave, n6 excluded". A Node is to have a Pod, unless
-// Pods may only stay, or are to leave.
+// nodesOf parses Nodes from a list such as "n1..n3, n4 stay, n5 leave, n6 excluded". A Node should have a Pod, except
+// after "stay" (an existing Pod may stay) and "leave" (existing Pods must leave).
 func nodesOf(t testing.TB, list string) []pernode.Node {
 	t.Helper()
 	var nodes []pernode.Node
@@ -55,8 +55,8 @@ func nodesOf(t testing.TB, list string) []pernode.Node {
 
 var began = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// podsOf reads Pods from a list such as "n1 old, n2..n4 new down, n5/a new, n5/b old": the text before the slash is
-// the Node, and the whole is the name. Earlier Pods are older.
+// podsOf parses Pods from a list such as "n1 old, n2..n4 new down, n5/a new, n5/b old". The text before the slash is
+// the name of the Node, and the text with the slash is the name of the Pod. Earlier Pods in the list are older.
 func podsOf(t testing.TB, list string) []pernode.Pod {
 	t.Helper()
 	var pods []pernode.Pod
@@ -73,7 +73,7 @@ func podsOf(t testing.TB, list string) []pernode.Pod {
 				pod.Updated = true
 			case "down":
 				pod.Health, pod.Ready = rollout.Unavailable, false
-			case "warm": // ready, for too short a time
+			case "warm": // ready, but not for long enough
 				pod.Health = rollout.Unavailable
 			case "ended":
 				pod.Health, pod.Ready = rollout.Ended, false
@@ -91,7 +91,7 @@ func podsOf(t testing.TB, list string) []pernode.Pod {
 				pod.Rest = time.Minute
 			case "unscheduled":
 				pod.Scheduled = false
-			case "first": // created with the first
+			case "first": // created at the same time as the first Pod
 				pod.Created = began
 			default:
 				t.Fatalf("%q is not a word for a Pod", word)
@@ -112,7 +112,7 @@ func podsOf(t testing.TB, list string) []pernode.Pod {
 	return pods
 }
 
-// told renders a step as "create n1, n3; delete n7/b; update n5", with the names of Pods.
+// told renders a step as "create n1, n3; delete n7/b; update n5", with Pods by name.
 func told(step pernode.Step, pods []pernode.Pod) string {
 	var parts []string
 	say := func(verb string, names []string) {
@@ -134,7 +134,7 @@ func told(step pernode.Step, pods []pernode.Pod) string {
 
 type with func(*pernode.Spec)
 
-// held is the limit if n Nodes wait for a Pod to be gone. Pods are named like their Nodes.
+// held returns the reason if n Nodes wait for the end of a terminating Pod. Pods have the names of their Nodes.
 func held(n int, first string) []string {
 	return []string{fmt.Sprintf("NodeTerminating: Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s; wait until it is gone", n, first, first)}
 }
@@ -158,13 +158,13 @@ func apply(list []with) (s pernode.Spec) {
 
 type testCase struct {
 	name        string
-	with        []with // MaxUnavailable is 1 otherwise
+	with        []with // the default of MaxUnavailable is 1
 	nodes, pods string
 	want        string
 	limits      []string
 }
 
-// whole is a whole step, readable.
+// whole is a readable form of a whole step.
 type whole struct {
 	Does   string
 	Limits []string
@@ -179,8 +179,8 @@ func readWhole(step pernode.Step, pods []pernode.Pod) whole {
 	return w
 }
 
-// run compares whole steps. Neither a second answer nor an answer for Nodes and Pods in another order may
-// differ, and nothing may be modified. walker gives the expected totals.
+// run compares whole steps. A second call, and a call with Nodes and Pods in another order, must give the same step,
+// and no argument may be modified. The expected totals come from walker.
 func run(t *testing.T, cases []testCase) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))
@@ -409,7 +409,7 @@ func TestSurge(t *testing.T) {
 	})
 }
 
-// TestReplaces: an ended Pod makes way for a new Pod, created before the ended Pod goes.
+// TestReplaces: an ended Pod is replaced by a new Pod, which is created before the ended Pod is deleted.
 func TestReplaces(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -469,7 +469,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestRunImpliesContinue: a Pod is not deleted from a Node with a wanted Pod, regardless of Continue.
+// TestRunImpliesContinue: a Pod is not deleted from a Node with Run, even if Continue is false.
 func TestRunImpliesContinue(t *testing.T) {
 	step, err := pernode.Plan(pernode.Spec{}, []pernode.Node{{Name: "n1", Run: true}, {Name: "n2", Run: true}}, podsOf(t, "n1 new"))
 	if err != nil {
@@ -481,7 +481,7 @@ func TestRunImpliesContinue(t *testing.T) {
 	}
 }
 
-// TestPaths: limits name the fields of the workload's own API.
+// TestPaths: the reasons name the fields of the workload's API.
 func TestPaths(t *testing.T) {
 	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up", Paused: "spec.stop"}
 	for _, tc := range []struct {
@@ -571,7 +571,7 @@ func BenchmarkPlan5000(b *testing.B) {
 				pods[i] = pernode.Pod{Name: fmt.Sprintf("agent-%d", i), Node: nodes[i].Name, Scheduled: true, Ready: true, Updated: true, Health: rollout.Available}
 				bc.edit(i, &pods[i])
 			}
-			// A cache lists objects in no order.
+			// A cache lists objects in no particular order.
 			rng := rand.New(rand.NewPCG(1, 1))
 			rng.Shuffle(n, func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 			rng.Shuffle(n, func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// walker is the reference for a single Pod per Node, Node after Node and rule after rule, without a thought of time
-// or memory.
+// walker is a reference implementation of Plan, Node after Node and rule after rule, without regard to time and
+// memory.
 type walker struct {
 	pernode.Spec
 
@@ -73,7 +73,7 @@ func serves(p pernode.Pod) bool {
 	return p.Health == rollout.Available && !p.PreDeleting
 }
 
-// ambiguous Nodes have several Pods of a revision.
+// ambiguous reports whether a Node has several running Pods of the same revision.
 func (w *walker) ambiguous(node string) bool {
 	return len(w.on(node, runs, isNew)) > 1 || len(w.on(node, runs, isOld)) > 1
 }
@@ -106,7 +106,8 @@ func (w *walker) totals() (t pernode.Totals) {
 	return t
 }
 
-// plan is a step in names: the Nodes for new Pods and the Pods to update in order, the Pods to delete sorted.
+// plan is a step with names in place of indexes: the Nodes for new Pods and the Pods to update in order, and the Pods
+// to delete sorted.
 type plan struct{ Create, Delete, Update []string }
 
 func (w *walker) plan() plan {
@@ -136,9 +137,9 @@ func (w *walker) plan() plan {
 	return p
 }
 
-// unfit are the old Pods ended by the update because their Node is to have no Pod: broken Pods at once, serving Pods
-// while enough Pods serve. A new Pod beside them without a place on the Node goes first. Without surge only Nodes left
-// out of the update need unfit, after the update's end.
+// unfit returns the old Pods that the update deletes because their Node should have no Pod: unavailable Pods at once,
+// and available Pods while enough Pods are available. If such a Node also has a new Pod, the new Pod is deleted
+// first. Without MaxSurge, unfit returns only Pods of Nodes outside the update, after the end of the update.
 func (w *walker) unfit() (out []string) {
 	candidates := w.part()
 	if w.LeaveUnfit {
@@ -180,7 +181,8 @@ func (w *walker) unfit() (out []string) {
 	return out
 }
 
-// isFree: a Node gets a Pod if the Node has no Pod at all. With surge, no Pod may run there and none may rest.
+// isFree reports whether a Pod is created on a Node that should have a Pod: if the Node has no Pod at all or, with
+// MaxSurge, if the Node has neither a running Pod nor an ended Pod that must be kept.
 func (w *walker) isFree(node string) bool {
 	resting := func(p pernode.Pod) bool { return hasEnded(p) && p.Resting }
 	if !w.nodes[node].Run || w.MaxSurge == 0 {
@@ -189,7 +191,7 @@ func (w *walker) isFree(node string) bool {
 	return len(w.on(node, runs)) == 0 && len(w.on(node, resting)) == 0
 }
 
-// surplus are the Pods that a Node is not to have any more.
+// surplus returns the Pods that a Node should not have any more.
 func (w *walker) surplus(node string) []int {
 	if !w.nodes[node].Continue {
 		return w.on(node, isThere)
@@ -221,8 +223,8 @@ func (w *walker) surplus(node string) []int {
 	return out
 }
 
-// waiting are the Nodes without a Pod that must wait, so that as many Nodes as the partition says have no Pod of the
-// new revision.
+// waiting returns the Nodes without a Pod that get none yet, so that the number of Nodes without a Pod at the new
+// revision is at least the partition.
 func (w *walker) waiting() []string {
 	if !w.Progressive || w.Partition == 0 || w.OnDelete {
 		return nil
@@ -236,14 +238,14 @@ func (w *walker) waiting() []string {
 		wanted++
 		if w.isFree(name) {
 			free = append(free, name)
-		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // the Node has an updated Pod, or will have an updated Pod again
+		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // an updated Pod, now or soon
 			have++
 		}
 	}
 	return free[min(len(free), max(wanted-have-w.Partition, 0)):]
 }
 
-// part are the Nodes that take part in the update.
+// part returns the Nodes that take part in the update.
 func (w *walker) part() []string {
 	all := slices.DeleteFunc(w.downward(), func(name string) bool {
 		return !w.nodes[name].Run && (w.LeaveUnfit || len(w.on(name)) == 0)
@@ -252,7 +254,7 @@ func (w *walker) part() []string {
 	waiting := w.waiting()
 	for _, name := range all {
 		switch {
-		case slices.Contains(waiting, name): // lacks a Pod on purpose
+		case slices.Contains(waiting, name): // the partition keeps the Node without a Pod
 		case len(w.on(name, runs, isNew)) > 0 || w.ambiguous(name):
 			groups[0] = append(groups[0], name)
 		case len(w.on(name, runs, isOld, staying)) == 0 || !w.nodes[name].Continue:
@@ -265,7 +267,8 @@ func (w *walker) part() []string {
 	return line[:min(max(len(all)-w.Partition, 0), len(line))]
 }
 
-// lone returns the only running Pod of a Node, if old and without a begun action.
+// lone returns the only running Pod of a Node. ok is false unless the Pod is at an old revision and its deletion has
+// not begun.
 func (w *walker) lone(node string) (pod int, ok bool) {
 	running := w.on(node, runs)
 	if len(running) != 1 || !w.nodes[node].Continue || w.pods[running[0]].Updated || w.pods[running[0]].PreDeleting {
@@ -274,8 +277,8 @@ func (w *walker) lone(node string) (pod int, ok bool) {
 	return running[0], true
 }
 
-// instead are the Pods to replace: first all Pods that do not serve, then serving Pods while enough Nodes have a
-// serving Pod.
+// instead returns the Pods to update: first all unavailable Pods, then available Pods while enough Nodes have an
+// available Pod.
 func (w *walker) instead() []string {
 	lacking := 0
 	var broken, serving []string
@@ -293,7 +296,7 @@ func (w *walker) instead() []string {
 			broken = append(broken, w.pods[i].Name)
 		case len(running) == 1 && w.pods[running[0]].Updated && serves(w.pods[running[0]]):
 			continue
-		case !w.nodes[name].Continue && len(w.on(name, runs, serves)) > 0: // the Pod goes regardless of the update
+		case !w.nodes[name].Continue && len(w.on(name, runs, serves)) > 0: // the Pod is deleted regardless of the update
 			continue
 		}
 		lacking++
@@ -304,7 +307,7 @@ func (w *walker) instead() []string {
 	return slices.Concat(broken, serving[:min(len(serving), max(w.MaxUnavailable-lacking, 0))])
 }
 
-// beside are the Nodes to create a second Pod for.
+// beside returns the Nodes on which a second Pod is created.
 func (w *walker) beside() []string {
 	surging := 0
 	var broken, serving []string
@@ -336,7 +339,7 @@ func stepNames(step pernode.Step, pods []pernode.Pod) plan {
 	return p
 }
 
-// verdict checks a step for forbidden actions, regardless of the reference.
+// verdict checks a step for forbidden actions, independently of the reference implementation.
 func verdict(s pernode.Spec, nodes []pernode.Node, pods []pernode.Pod, step pernode.Step) error {
 	w := newWalker(s, nodes, pods)
 	for _, rule := range []func(pernode.Step) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget} {
@@ -381,8 +384,8 @@ func (w *walker) createdForAReason(step pernode.Step) error {
 	return nil
 }
 
-// deletedForAReason: a deleted Pod is unwanted, has ended, is being deleted, or is surplus, and a Node with a serving
-// Pod keeps a serving Pod.
+// deletedForAReason: a deleted Pod is unwanted, has ended, is being deleted, or is surplus. A Node with an available
+// Pod keeps an available Pod.
 func (w *walker) deletedForAReason(step pernode.Step) error {
 	gone, unfit := map[string]int{}, w.unfit()
 	if w.Paused || w.OnDelete {
@@ -446,7 +449,8 @@ func (w *walker) updatedForAReason(step pernode.Step) error {
 	return nil
 }
 
-// withinBudget: an update takes away no serving Pod if as many Nodes of the update as allowed lack a serving Pod.
+// withinBudget: no available Pod is updated if the number of Nodes in the update without an available Pod has reached
+// MaxUnavailable.
 func (w *walker) withinBudget(step pernode.Step) error {
 	taken, lacking := 0, 0
 	part := w.part()
@@ -486,7 +490,7 @@ func (w *walker) withinBudget(step pernode.Step) error {
 	return nil
 }
 
-// ruled renders a spec with only its set fields.
+// ruled renders the fields of a spec that are set.
 func ruled(s pernode.Spec) string {
 	text := fmt.Sprintf("partition %d, maxUnavailable %d, maxSurge %d", s.Partition, s.MaxUnavailable, s.MaxSurge)
 	for name, set := range map[string]bool{"progressive": s.Progressive, "paused": s.Paused, "OnDelete": s.OnDelete, "leaves unfit": s.LeaveUnfit} {

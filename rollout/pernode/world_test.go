@@ -19,19 +19,20 @@ import (
 // daemonPod is a Pod of a simulated world with a single Pod per Node. Durations are in ticks.
 type daemonPod struct {
 	node     string
-	age      int // the time of its creation
+	age      int // the tick of the Pod's creation
 	revision int
-	// unbound Pods are scheduled, starting Pods become ready and warm Pods available by themselves. Broken Pods are
-	// unready until updated or healed.
+	// After these numbers of ticks, an unbound Pod is scheduled, a starting Pod becomes ready, and a warm Pod becomes
+	// available. Broken Pods stay unready until their update, or until calm repairs them.
 	unbound, starting, warm int
 	broken                  bool
 	ended                   bool
-	resting                 int // the rest of an ended Pod before its deletion
+	resting                 int // ticks for which an ended Pod must be kept
 	terminating             int
 	preDeleting             bool
-	hook                    int  // how long the Pod waits for its hook
-	hopeless                bool // the Pod can be neither deleted nor updated, until the world is calm
-	// since is the state of the world at the controller's last creation or update of the Pod, 0 after a foreign change.
+	hook                    int  // ticks for which the Pod waits for its hook
+	hopeless                bool // changes of the Pod are refused until calm is called
+	// since is the value of world.foreign when the controller last created or updated the Pod; 0 after a change of the
+	// Pod by somebody else.
 	since int
 }
 
@@ -50,7 +51,8 @@ type world struct {
 	inPlace    bool
 	deleteHook bool
 	trace      func(format string, args ...any)
-	// foreign counts changes of the world by somebody else, after which the controller may change its mind.
+	// foreign counts changes of the world by somebody else. After such a change, the controller may change the same Pod
+	// again.
 	foreign int
 }
 
@@ -105,7 +107,7 @@ func (w *world) changeSpec() {
 	w.trace("%s", ruled(*s))
 }
 
-// disturb lets somebody else change the world.
+// disturb simulates a random change of the world by somebody else.
 func (w *world) disturb() {
 	if names := slices.Sorted(maps.Keys(w.pods)); len(names) > 0 && w.chance(3) {
 		p := w.pods[names[w.rng.IntN(len(names))]]
@@ -139,13 +141,13 @@ func (w *world) disturb() {
 	}
 }
 
-// tick lets time pass and reports any change.
+// tick advances the time by a tick, and reports whether anything has changed.
 func (w *world) tick() bool {
 	changed := false
 	for name, p := range w.pods {
 		left := []*int{&p.unbound, &p.resting, &p.hook}
 		if w.nodes[p.node] == nil {
-			if left = left[1:]; p.unbound == 0 && p.terminating == 0 { // the Pod garbage collector takes Pods of lost Nodes
+			if left = left[1:]; p.unbound == 0 && p.terminating == 0 { // the Pod garbage collector deletes Pods of lost Nodes
 				p.terminating = 1 + p.age%6
 			}
 		}
@@ -170,7 +172,7 @@ func (w *world) tick() bool {
 	return changed
 }
 
-// members lists Nodes and Pods in a meaningless order.
+// members describes Nodes and Pods for Plan, in random order.
 func (w *world) members() (nodes []pernode.Node, pods []pernode.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		nodes = append(nodes, *w.nodes[name])
@@ -181,7 +183,7 @@ func (w *world) members() (nodes []pernode.Node, pods []pernode.Pod) {
 			Name: name, Node: p.node, Scheduled: p.unbound == 0, Created: began.Add(time.Duration(p.age) * time.Second), Updated: p.revision == w.revision,
 			Health: rollout.Unavailable, Ready: p.ready(), Resting: p.resting > 0, PreDeleting: p.preDeleting,
 		}
-		if p.hopeless { // every third Pod rests equally long
+		if p.hopeless { // several Pods have equal back-offs
 			pod.Rest = time.Duration(1 + p.since%3)
 		}
 		switch {
@@ -199,7 +201,7 @@ func (w *world) members() (nodes []pernode.Node, pods []pernode.Pod) {
 	return nodes, pods
 }
 
-// agree checks a step against the reference and the forbidden actions.
+// agree compares a step with the reference implementation, and checks that no action is forbidden.
 func agree(s pernode.Spec, nodes []pernode.Node, pods []pernode.Pod) (pernode.Step, error) {
 	step, err := pernode.Plan(s, nodes, pods)
 	if err != nil {
@@ -218,7 +220,7 @@ func agree(s pernode.Spec, nodes []pernode.Node, pods []pernode.Pod) (pernode.St
 	return step, nil
 }
 
-// pass is a reconcile. pass reports whether anything was done, or must be tried again.
+// pass simulates a reconcile, and reports whether anything was changed or must be tried again.
 func (w *world) pass() (bool, error) {
 	nodes, pods := w.members()
 	step, err := agree(w.spec, nodes, pods)
@@ -229,7 +231,7 @@ func (w *world) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step, pods) {
 		if w.chance(20) {
-			return true, nil // the action fails or the process ends: the next pass does the rest
+			return true, nil // the action fails or the process dies; the next pass must finish the work
 		}
 		did, err := do()
 		if err != nil {
@@ -240,7 +242,7 @@ func (w *world) pass() (bool, error) {
 	return acted, nil
 }
 
-// actions are a controller's actions for a step, in any order.
+// actions returns the controller's actions for a step, in random order.
 func (w *world) actions(step pernode.Step, pods []pernode.Pod) []func() (bool, error) {
 	var list []func() (bool, error)
 	for _, node := range step.Create {
@@ -268,7 +270,8 @@ func (w *world) actions(step pernode.Step, pods []pernode.Pod) []func() (bool, e
 	return list
 }
 
-// take notes that a Pod is taken down.
+// take returns an error if the controller takes a Pod out of service that the controller has created or updated since
+// the last change by somebody else.
 func (w *world) take(name string) error {
 	if w.pods[name].since == w.foreign {
 		return fmt.Errorf("Pod %s is created or updated, and taken down again, although nobody else did anything", name)
@@ -307,7 +310,7 @@ func (w *world) update(name string) (bool, error) {
 	return true, err
 }
 
-// calm ends obstacles to the end of a rollout. Broken old Pods stay broken if their update will mend them.
+// calm removes all obstacles to the end of a rollout. Broken old Pods stay broken if an update will repair the Pods.
 func (w *world) calm() {
 	s := &w.spec
 	s.Paused, s.OnDelete, s.MaxUnavailable = false, false, max(s.MaxUnavailable, 1)
@@ -364,13 +367,13 @@ func (w *world) verify() error {
 	return nil
 }
 
-// Bounds for a whole rollout: the time of foreign changes, and the number of passes over a few Nodes afterwards.
+// busyTicks bounds the time with changes by somebody else, and quietTicks the number of passes afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
 )
 
-// simulate runs a rollout to its end and returns the first broken promise.
+// simulate runs a rollout to its end and returns the first violated guarantee.
 func simulate(seed uint64, trace func(string, ...any)) error {
 	w := newWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
@@ -393,7 +396,7 @@ func simulate(seed uint64, trace func(string, ...any)) error {
 	return errors.New("it does not end")
 }
 
-// TestWholeRollouts drives thousands of rollouts to their end under random interference.
+// TestWholeRollouts simulates thousands of rollouts with random changes by somebody else.
 func TestWholeRollouts(t *testing.T) {
 	const seeds = 3000
 	for seed := range uint64(seeds) {
@@ -408,18 +411,18 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // no seed of the test
+		f.Add(seed << 32) // none of the seeds of TestWholeRollouts
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {
 			_ = simulate(seed, t.Logf)
-			t.Fatal(err) // the fuzzer names the file for a replay
+			t.Fatal(err) // the fuzzer prints the name of the file with the input
 		}
 	})
 }
 
-// drawn reads Nodes and Pods from bytes: a byte for each Node, two bytes for each Pod. A Pod's first byte gives
-// its Node.
+// drawn decodes Nodes and Pods from bytes: a byte for each Node, two bytes for each Pod. A Pod's first byte gives its
+// Node.
 func drawn(nodeBytes, podBytes []byte) (nodes []pernode.Node, pods []pernode.Pod) {
 	for i, b := range nodeBytes[:min(len(nodeBytes), 40)] {
 		node := pernode.Node{Name: fmt.Sprintf("n%02d", i), Run: b&1 == 0, Continue: b&2 == 0, Excluded: b&4 > 0}
@@ -444,7 +447,7 @@ func drawn(nodeBytes, podBytes []byte) (nodes []pernode.Node, pods []pernode.Pod
 }
 
 // FuzzPlan checks single steps against the reference and the rules, for Pods in any state, including states that no
-// controller would bring about.
+// controller would cause.
 func FuzzPlan(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), []byte{0, 0, 0}, []byte{0, 0x00, 1, 0x00, 2, 0x00})
 	f.Add(uint8(2), uint8(9), uint8(0), uint8(0), []byte{0, 4, 0, 3, 1}, []byte{0, 0x00, 1, 0x04, 2, 0x01, 3, 0x00, 4, 0x20})
@@ -461,7 +464,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s\n%s\n\t-> %s (%s)", err, ruled(s), listed(nodes, pods), told(step, pods), step.Limits)
 		}
-		// The order of the input means nothing.
+		// The order of the input must not matter.
 		slices.Reverse(nodes)
 		reversed := slices.Clone(pods)
 		slices.Reverse(reversed)

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// BenchmarkHandle answers requests with 3 of 1,000 sets, from the bytes of the Pod to the bytes of the patch: for a Pod
-// of a Deployment, and for the largest possible Pod, with 200 containers and 1 MiB.
+// BenchmarkHandle handles requests for Pods that match 3 of 1,000 sets, from the bytes of the Pod to the bytes of the
+// patch: for a Pod of a Deployment, and for the largest possible Pod, with 200 containers and 1 MiB.
 func BenchmarkHandle(b *testing.B) {
 	for name, pod := range map[string][]byte{"usual": deploymentPod(b, 2, 1), "largest": deploymentPod(b, 200, 55)} {
 		b.Run(name, func(b *testing.B) { benchmarkHandle(b, pod) })
@@ -66,7 +66,8 @@ func benchmarkHandle(b *testing.B, pod []byte) {
 	}
 }
 
-// deploymentPod is a Pod as sent by the API server, after defaults and the admission of service accounts.
+// deploymentPod returns the JSON of a Deployment's Pod as the API server sends the Pod: with defaults, and with the
+// changes of the admission plugin ServiceAccount.
 func deploymentPod(b *testing.B, containers, variables int) []byte {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "web-6574dd96cd-", Labels: map[string]string{"app": "web", "pod-template-hash": "6574dd96cd"},

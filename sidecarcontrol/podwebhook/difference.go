@@ -64,8 +64,8 @@ type differences struct {
 	operations []operation
 }
 
-// difference returns the operations that turn before into after. Fields unknown to the Go types are not touched, also
-// within elements of lists.
+// difference returns the operations that turn before into after. Fields unknown to the Go types are not changed, not
+// even within elements of lists.
 func (s shapes) difference(before, after *corev1.Pod) []operation {
 	d := differences{shapes: s}
 	d.structs("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())

@@ -8,9 +8,9 @@
 //	handler, err := podwebhook.New(gates, sidecars, launchOrder)
 //	server.Register("/mutate-pod", &admission.Webhook{Handler: handler})
 //
-// The patch contains only what the steps have changed. Fields that the Go types do not have, because the API server is
-// newer, are not changed. If a step fails, the Pod is refused: with 403 and the reasons if the error has reasons
-// (package reason), with the error's own status if it is an API error, and with 500 otherwise. A panic counts as a
-// failure. If a step fails, the Pod is refused as a whole, so no Pod is changed by only some of the steps. Mirror Pods
-// of static Pods are not changed, because a kubelet runs static Pods from a file.
+// The patch contains only what the steps have changed. Fields that the Go types do not have, because the API server
+// is newer, are not changed. If a step fails or panics, the Pod is refused, so that no Pod is admitted with the
+// changes of only some steps. The response has status 403 and the reasons if the error has reasons (package reason),
+// the error's own status if the error is an API error, and status 500 otherwise. Mirror Pods of static Pods are not
+// changed, because a kubelet runs static Pods from a file.
 package podwebhook

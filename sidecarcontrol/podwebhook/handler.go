@@ -59,7 +59,7 @@ func New(steps ...Mutator) (*Handler, error) {
 	h := &Handler{steps: steps, shapes: shapes{}}
 	h.shapes.add(reflect.TypeFor[corev1.Pod]())
 	if len(h.shapes[reflect.TypeFor[corev1.Pod]()]) == 0 {
-		// Otherwise no change of a Pod would be noticed.
+		// Without the fields of the Pod type, the Handler would notice no change of a Pod.
 		return nil, errors.New("podwebhook: the type of Pods cannot be read")
 	}
 	return h, nil

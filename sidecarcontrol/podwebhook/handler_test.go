@@ -50,13 +50,14 @@ const pod = `{"metadata":{"name":"web","labels":{"a/b":"1"},"futureMeta":1},"spe
 	`{"name":"app","image":"app:v1","futureField":{"x":[1]},"env":[{"name":"A","value":"1","futureEnv":true}],"volumeMounts":[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/b"}]}],` +
 	`"nodeSelector":{"zone":"x"},"terminationGracePeriodSeconds":30}}`
 
-// TestPatch: the patch makes the change on the Pod as sent, and leaves unknown fields alone.
+// TestPatch: the patch makes the steps' changes in the JSON sent by the API server, and does not change unknown
+// fields.
 func TestPatch(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		mutate func(*corev1.Pod)
 		want   []string // operations and paths
-		have   string   // in the patched Pod
+		have   string   // a part of the patched Pod
 	}{
 		{"WH-3 nothing", func(*corev1.Pod) {}, nil, `"futureSpec":2`},
 		{"the namespace is filled in for the steps alone", func(pod *corev1.Pod) {
@@ -189,7 +190,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLeftAlone: requests outside of the handler's business are allowed.
+// TestLeftAlone: the Handler allows requests that do not create Pods.
 func TestLeftAlone(t *testing.T) {
 	fails := step("one", func(*corev1.Pod) error { return errors.New("ran") })
 	for _, tc := range []struct {
@@ -230,8 +231,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestWarnings: warnings of steps come with the answer, with or without a change. A Pod is admitted even if its
-// warnings fail.
+// TestWarnings: the response has the warnings of the steps, with or without a patch. A Pod is admitted even if Warn
+// panics.
 func TestWarnings(t *testing.T) {
 	named := step("one", func(pod *corev1.Pod) error { pod.Labels["a/b"] = "2"; return nil })
 	named.Warn = func(before, after *corev1.Pod) []string {
@@ -246,7 +247,7 @@ func TestWarnings(t *testing.T) {
 }
 
 // TestUndecodable: a request without a Pod is refused with the path, and so is a request that would take minutes to
-// read. No API server sends such requests, but somebody else may reach the port.
+// decode. API servers never send such requests, but other clients may.
 func TestUndecodable(t *testing.T) {
 	h := handler(t, step("any", func(*corev1.Pod) error { return nil }))
 	for raw, want := range map[string]string{

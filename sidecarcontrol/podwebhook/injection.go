@@ -14,8 +14,9 @@ import (
 )
 
 // Injection says which sidecars are injected. Its webhook must have reinvocationPolicy Never, the default. A second
-// call would replace the sidecars by new sidecars, without what the API server has added to the first (tokens, limits
-// of a LimitRange), and would choose the Pod's version of a pinned set again.
+// call would replace the injected sidecars by new sidecars, so the additions of the API server to the first sidecars
+// (tokens, limits of a LimitRange) would be lost. The second call would also choose the Pod's version of a pinned set
+// again.
 type Injection struct {
 	// Control injects the sidecars. Required.
 	Control *sidecarcontrol.Control
@@ -60,6 +61,6 @@ func (i Injection) now() time.Time { return i.Clock.Now() }
 // seed returns a different number for each request.
 func seed(request *admission.Request) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(request.UID)) // Write of a hash never returns an error
+	_, _ = h.Write([]byte(request.UID)) // a hash's Write never returns an error
 	return h.Sum64()
 }

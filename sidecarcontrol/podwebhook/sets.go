@@ -68,8 +68,8 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 	return s, nil
 }
 
-// isOther reports whether anything but an object's status has changed. Kinds without a generation, such as ConfigMaps,
-// have no status either.
+// isOther reports whether anything outside an object's status has changed. Kinds without a generation, such as
+// ConfigMaps, have no status either.
 func isOther(before, after any) bool {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
@@ -122,10 +122,11 @@ func (s *Sets[O]) indexOf(namespace string) *sidecarcontrol.Index {
 	return found.(*sidecarcontrol.Index)
 }
 
-// Update compiles an object again, because something other than the object that compile needs has changed.
+// Update compiles an object again. Call Update after a change of other data that the function compile reads.
 func (s *Sets[O]) Update(owner O) { s.put(owner) }
 
-// Await adds a condition for which Pods wait after the start of the process. Call Await before the manager starts.
+// Await adds a condition that HasSynced requires: after the start of the process, the creation of Pods waits for the
+// condition. Call Await before the manager starts.
 func (s *Sets[O]) Await(synced func() bool) { s.synced = append(s.synced, synced) }
 
 // patience is how long the creation of a Pod waits for the caches after the process has started. API servers wait ten

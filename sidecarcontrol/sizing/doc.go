@@ -5,15 +5,15 @@
 //
 //	max(cpu*50%, 50m)
 //
-// [Compile] validates the whole policy, so that the API server refuses an invalid policy when it is written, and not
-// the Pods created later. [Sizes.Of] computes the resources, and fails only for reasons that depend on the Pod: no
-// target container, a negative result, or a result too large for a quantity.
+// [Compile] validates the whole policy, so that a webhook can refuse an invalid policy when the policy is written,
+// instead of refusing Pods later. [Sizes.Of] computes the resources, and fails only for reasons that depend on the
+// Pod: no target container, a negative result, or a result too large for a quantity.
 //
-// Expressions have the operators + - * / and a minus before a value, parentheses, max(a, b) and min(a, b), numbers (2,
-// 0.5, 1e3), percentages (50%), quantities (100m, 64Mi; the suffixes are m k M G T P Ki Mi Gi Ti Pi) and a single
-// variable: cpu in expressions for CPU, memory in expressions for memory. Names may be in upper case. A number that is
-// added to or compared with a quantity counts in base units, cores or bytes. A product of two quantities, and a
-// division by a quantity, are invalid.
+// Expressions have the operators + - * / and a minus before a value, parentheses, max(a, b) and min(a, b), numbers
+// (2, 0.5, 1e3), percentages (50%), quantities (100m, 64Mi; the suffixes are m k M G T P Ki Mi Gi Ti Pi) and a single
+// variable: cpu in expressions for CPU, memory in expressions for memory. Names may be in upper case. A number that
+// is added to or compared with a quantity counts in base units, cores or bytes. An expression with a product of two
+// quantities or a division by a quantity is invalid.
 //
 // All functions are pure and safe for concurrent use.
 package sizing

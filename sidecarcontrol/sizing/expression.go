@@ -23,8 +23,8 @@ type node struct {
 	left  *node
 	right *node
 	value *big.Rat
-	// quantity distinguishes a quantity from a plain number. The variable is a quantity, so the value of a plain number
-	// never depends on the Pod.
+	// quantity distinguishes a quantity from a plain number. The variable is a quantity, so plain numbers are constants
+	// that do not depend on the Pod.
 	quantity bool
 }
 
@@ -38,7 +38,7 @@ func join(op byte, left, right *node) (*node, error) {
 		return nil, errors.New("multiplies two quantities")
 	case op == '/' && right.quantity:
 		return nil, errors.New("divides by a quantity")
-	case op == '/' && right.value.Sign() == 0: // The divisor is a literal, as all plain numbers are.
+	case op == '/' && right.value.Sign() == 0: // A divisor is a plain number, and so a literal.
 		return nil, errors.New("divides by zero")
 	}
 	if left.constant() && right.constant() {
@@ -185,8 +185,8 @@ func (p *parser) chain(operators string, operand func() (*node, error)) (*node, 
 func (p *parser) sum() (*node, error)     { return p.chain("+-", p.product) }
 func (p *parser) product() (*node, error) { return p.chain("*/", p.operand) }
 
-// operand parses what may stand between operators. All nested expressions are parsed by operand, which limits the
-// depth.
+// operand parses an operand of the operators. All nested expressions go through operand, so operand limits the depth
+// of nesting.
 func (p *parser) operand() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, fmt.Errorf("position %d: nests deeper than %d", p.at+1, maxDepth)

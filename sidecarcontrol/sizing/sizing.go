@@ -15,7 +15,7 @@ const (
 	// InvalidExpression means that a policy is invalid. The reason has the path of the field within the policy, and its
 	// value.
 	InvalidExpression reason.Code = "InvalidExpression"
-	// NoTargetContainer means that a Pod has none of the containers from whose resources the policy computes.
+	// NoTargetContainer means that a Pod has no target container, so the policy has no resources to compute from.
 	NoTargetContainer reason.Code = "NoTargetContainer"
 )
 

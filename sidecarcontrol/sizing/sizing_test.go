@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// list makes a list of cpu and memory; empty values are left out.
+// list returns a ResourceList of cpu and memory; empty values are left out.
 func list(cpu, memory string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, value := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
@@ -136,7 +136,7 @@ func TestOf(t *testing.T) {
 func TestExpressions(t *testing.T) {
 	for _, tc := range []struct {
 		name             string
-		text, cpu, bytes string // bytes: the variable is memory
+		text, cpu, bytes string // an expression, and the value of the variable: cpu, or memory in bytes
 		want             string
 	}{
 		{"RP-11 in steps", "0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)", "6", "", "2400m"},
@@ -351,7 +351,7 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// TestOfChangesNothing: the targets stay as they are, and the result belongs to the sidecar alone.
+// TestOfChangesNothing: Of does not modify the targets, and the result shares no memory with them.
 func TestOfChangesNothing(t *testing.T) {
 	targets := []corev1.ResourceRequirements{{Limits: list("250m", "1Gi"), Requests: list("0.1", "512Mi")}}
 	before := []corev1.ResourceRequirements{*targets[0].DeepCopy()}
@@ -371,8 +371,8 @@ func TestOfChangesNothing(t *testing.T) {
 	}
 }
 
-// FuzzExpression: no text breaks the compiler. Parentheses, blanks and a choice between equal values change nothing. A
-// result is never negative, and a refused result is either negative or too large.
+// FuzzExpression: the compiler never panics. Added parentheses and blanks, and max or min of two equal values, do not
+// change the result. A result is never negative, and a refused result is either negative or too large.
 func FuzzExpression(f *testing.F) {
 	f.Add("max(cpu*50%, 50m)", int64(2000))
 	f.Add("0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)", int64(6000))

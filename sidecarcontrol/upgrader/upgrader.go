@@ -2,8 +2,8 @@
 //
 // An [Upgrader] finds the Pods that have sidecars of the owners of a kind, whoever controls the Pods. [Upgrader.Work]
 // brings the Pods of an owner a step closer to its set: Work finishes upgrades that have begun, and begins as many
-// upgrades as the rollout allows. A Pod may have sidecars of several owners: an upgrade for any of these owners counts
-// against the budgets of all.
+// upgrades as the rollout allows. A Pod may have sidecars of several owners: during an upgrade for any of these
+// owners, the Pod counts as unavailable in the budgets of all.
 //
 //	v, result, err := r.upgrader.Cache.Observe(ctx, req)
 //	if v == nil {
@@ -80,8 +80,8 @@ type Upgrader[O client.Object] struct {
 	// pass of its set begins, because the cache shows the writes then, or at the end of the same pass if nothing was
 	// written.
 	claims map[types.UID]string
-	// known holds the Standings of each owner's last pass, by the owner's UID: of thousands of Pods, most have not
-	// changed since the last pass.
+	// known holds the Standings of each owner's last pass, by the owner's UID. Most Pods have not changed since the last
+	// pass, so most Standings need not be computed again.
 	known map[types.UID]*known
 }
 
@@ -137,7 +137,7 @@ type Work struct {
 	Choice sidecarcontrol.Choice
 }
 
-// task is an attempt at changing a Pod, with the back-off after a refusal.
+// task returns a kind of attempt at changing a Pod, with the back-off after a refusal.
 func task(name string) fanout.Task {
 	return fanout.Task{Name: name, First: 10 * time.Second, Last: 5 * time.Minute}
 }
@@ -301,7 +301,7 @@ func (u *Upgrader[O]) decide(
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
 			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
-			wait = sooner(wait, rest) // Pods in back-off come last; Try wakes the owner only for chosen Pods
+			wait = sooner(wait, rest) // Pods in back-off may not be chosen, and Try requeues the owner only for chosen Pods
 			return rest
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// In an operator client.NewWithWatch makes the client, and Server goes into the manager's options.
+// In an operator, client.NewWithWatch makes the client, and the result of Server is set in the manager's options.
 func Example() {
 	named := func(o client.Object) []string { return []string{o.GetName()} }
 	c := fake.NewClientBuilder().WithObjects(mutating()).

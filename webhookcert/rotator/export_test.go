@@ -1,6 +1,6 @@
 package rotator
 
-// SetHost replaces Options.Host by a host refused by New. Call SetHost before Start.
+// SetHost sets Options.Host to a host that New would refuse. Call SetHost before Start.
 func (r *Rotator) SetHost(host string) { r.options.Host = host }
 
 // ReplaceFiles replaces the files in a directory.

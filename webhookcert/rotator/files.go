@@ -11,8 +11,9 @@ import (
 
 const dataLink = "..data"
 
-// replaceFiles replaces several files in a directory at once. Each file is a link through a common link to a data
-// directory, and replaceFiles replaces only the common link. New directories get the mode 0700, and files the mode
+// replaceFiles replaces several files in a directory at once. Each file is a symbolic link through a common link to a
+// data directory, and replaceFiles replaces only the common link. New directories get the mode 0700, and files the
+// mode
 // 0600. An existing directory keeps its mode, because somebody else may own the directory, such as an emptyDir or /tmp;
 // any process with write access may then replace the links. Files and links of the same names are replaced; other files
 // are unchanged. Names must not contain a separator or begin with two dots.

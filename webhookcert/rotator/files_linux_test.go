@@ -12,8 +12,8 @@ import (
 
 const nobodyWritesTo = "WEBHOOKCERT_TEST_NOBODY_WRITES_TO"
 
-// A process of another user writes to an emptyDir owned by root. Only root can make such a directory; any other user
-// writes to a directory of his own.
+// TestWriteFilesToAnotherUsersDirectory writes files as another user to an emptyDir owned by root. Only root can make
+// such a directory, so without root the test uses a directory of the present user.
 func TestWriteFilesToAnotherUsersDirectory(t *testing.T) {
 	if directory := os.Getenv(nobodyWritesTo); directory != "" {
 		if err := rotator.ReplaceFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err != nil {

@@ -35,7 +35,7 @@ func TestWriteFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and its target
+	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and the target of ..data
 	for _, bad := range []string{"", "a/b", "..data", ".."} {
 		if err := rotator.ReplaceFiles(directory, map[string][]byte{bad: nil}); err == nil {
 			t.Errorf("the name %q was taken", bad)
@@ -43,12 +43,12 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
-// New directories are closed to other users. An existing directory may belong to somebody else, such as an emptyDir or
-// /tmp.
+// TestWriteFilesModes: new directories are closed to other users. Existing directories keep their mode, because they
+// may belong to somebody else, as an emptyDir or /tmp does.
 func TestWriteFilesModes(t *testing.T) {
 	tests := []struct {
 		name   string
-		before os.FileMode // of the directory; 0 if missing
+		before os.FileMode // mode of the directory; 0 if missing
 		want   os.FileMode
 	}{
 		{name: "there is no directory", want: os.ModeDir | 0o700},
@@ -73,14 +73,14 @@ func TestWriteFilesModes(t *testing.T) {
 				}
 				modes[name] = info.Mode()
 			}
-			inside := modes["..data"] &^ os.ModeSetgid // inherited, as the kernel does it
+			inside := modes["..data"] &^ os.ModeSetgid // new directories inherit the setgid bit
 			modes["..data"] = inside
 			same(t, "modes", map[string]os.FileMode{".": test.want, "..data": os.ModeDir | 0o700, "tls.key": 0o600}, modes)
 		})
 	}
 }
 
-// open makes a directory with an exact mode, whatever the umask.
+// open makes a directory with exactly the given mode, whatever the umask.
 func open(t *testing.T, directory string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -91,7 +91,8 @@ func open(t *testing.T, directory string, mode os.FileMode) {
 	}
 }
 
-// Remains of another user cannot be removed. The new data must stay as well.
+// TestWriteFilesKeepsWhatItHasLinked: if a link cannot be made, for example because a directory of another user is in
+// the way, the write fails. The new data directory is kept, because the common link points to it already.
 func TestWriteFilesKeepsWhatItHasLinked(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "certs")
 	if err := os.MkdirAll(filepath.Join(directory, "tls.key", "in the way"), 0o700); err != nil {
@@ -106,7 +107,7 @@ func TestWriteFilesKeepsWhatItHasLinked(t *testing.T) {
 	}
 }
 
-// An unwritable directory is no reason to neglect the Secret, and is tried again at a separate pace.
+// TestUnwritableDirectory: a failure to write files does not delay writes of the Secret, and is retried separately.
 func TestUnwritableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -123,7 +124,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		secret := w.secret()
 		secret.Data["cert.pem"], secret.Data["tls.crt"] = []byte("x"), []byte("x")
 		w.change(secret)
-		synctest.Wait() // no time passes
+		synctest.Wait() // without any passing of time
 		policy, err := config().Complete()
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ type kind struct {
 	name   string
 	object func() client.Object
 	list   func() client.ObjectList
-	// nil for the Secret, which needs no comparison
+	// compare is nil for the Secret, which needs no comparison
 	compare func(client.Object, webhookcert.ClientConfig) (webhookcert.Diff, error)
 }
 
@@ -91,10 +91,10 @@ type attempts struct {
 	failed   string // the error that was logged last
 }
 
-// succeeded forgets the failures.
+// succeeded resets the record of failures.
 func (a *attempts) succeeded() { a.failures, a.retryAt, a.failed = 0, time.Time{}, "" }
 
-// clockJumped moves a recorded time that is later than now back to now.
+// clockJumped sets a recorded time that is later than now to now, after a jump of the clock.
 func (a *attempts) clockJumped(now time.Time) {
 	if a.retryAt.After(now) {
 		a.retryAt = now
@@ -125,7 +125,7 @@ func newObject(k kind, key client.ObjectKey, options *Options) *object {
 	}
 }
 
-// clockJumped moves recorded times that are later than now back to now.
+// clockJumped sets recorded times that are later than now to now, after a jump of the clock.
 func (o *object) clockJumped(now time.Time) {
 	o.attempts.clockJumped(now)
 	if o.bucket.since.After(now) {

@@ -1,6 +1,7 @@
-// Package rotator answers "who issues, serves and publishes the certificate of my webhook server?": a [Rotator] does. A
-// Rotator keeps the certificate and its authority in a Secret, serves the certificate from memory, and writes the CA
-// bundle into the objects that tell API servers whom to trust. Package webhookcert decides what to do.
+// Package rotator answers "who issues, serves and publishes the certificate of my webhook server?": a [Rotator] does.
+// A Rotator stores the certificate and its authority in a Secret, serves the certificate from memory, and writes the
+// CA bundle into the objects that tell API servers which authorities to trust. Package webhookcert decides what to
+// do.
 //
 // Every replica runs a Rotator, without leader election, and the Rotator starts before the manager's caches. A later
 // start would block for ever: a cache whose objects need conversion waits for the conversion webhook, and the webhook
@@ -257,8 +258,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// checkHost returns an error for an address for which the certificates are not valid: the server would look ready, and
-// every call would fail.
+// checkHost returns an error for an address for which the certificates are not valid: the server would be ready, but
+// every call by an API server would fail.
 func (o *Options) checkHost(config webhookcert.Config) error {
 	if o.Host == "" {
 		return nil
@@ -381,7 +382,7 @@ func (r *Rotator) reconcile(ctx context.Context) time.Time {
 		return next
 	}
 	r.adopt(ctx)
-	for range 4 { // at most four steps: announce, inject, stamp, and one more
+	for range 4 { // at most four steps: announce, inject, stamp, and a further step
 		next = time.Time{}
 		wrote := r.reconcileSecret(ctx, &next)
 		wrote = r.injectAll(ctx, &next) || wrote

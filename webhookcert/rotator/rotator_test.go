@@ -95,7 +95,7 @@ func crd(strategy string) *unstructured.Unstructured {
 	return u
 }
 
-// world is an API server that counts all writes.
+// world has an API server in memory that counts all writes.
 type world struct {
 	t      *testing.T
 	clock  *testclock.FakeClock
@@ -104,7 +104,7 @@ type world struct {
 	mu     sync.Mutex
 	writes map[string]int
 	hook   func(verb string, obj client.Object) error
-	onList func(list client.ObjectList) // set before the start
+	onList func(list client.ObjectList) // set before start is called
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -156,7 +156,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// call counts, and lets the test interfere before a request.
+// call counts a write, and calls the test's hook before the request is carried out.
 func (w *world) call(verb string, obj client.Object) error {
 	w.mu.Lock()
 	hook := w.hook
@@ -185,7 +185,7 @@ func (w *world) interfere(hook func(verb string, obj client.Object) error) {
 	w.hook = hook
 }
 
-// pass lets time pass in small steps, as time does.
+// pass advances the clock in steps of at most 10 seconds, so that the rotator does not see a jump.
 func (w *world) pass(d time.Duration) {
 	for step := 10 * time.Second; d > 0; d -= step {
 		synctest.Wait()
@@ -211,7 +211,7 @@ func (w *world) rotate() {
 	w.change(secret)
 }
 
-// bundles returns how many certificates each entry of the objects trusts.
+// bundles returns the number of certificates in the CA bundle of each webhook.
 func (w *world) bundles() map[string]int {
 	w.t.Helper()
 	out := map[string]int{}
@@ -225,7 +225,7 @@ func (w *world) bundles() map[string]int {
 	return out
 }
 
-// reset puts another value into all bundles, under another client's name.
+// reset overwrites all CA bundles, as another client would.
 func (w *world) reset(bundle []byte) {
 	w.t.Helper()
 	m := mutating()
@@ -238,7 +238,7 @@ func (w *world) reset(bundle []byte) {
 	w.change(m)
 }
 
-// readdress makes another client write a URL.
+// readdress writes a URL into a webhook, as another client would.
 func (w *world) readdress(url string) {
 	w.t.Helper()
 	m := mutating()
@@ -251,7 +251,7 @@ func (w *world) readdress(url string) {
 	w.change(m)
 }
 
-// change is an uncounted write by another client.
+// change writes an object as another client would; the write is not counted.
 func (w *world) change(obj client.Object) {
 	w.t.Helper()
 	if err := w.client.Update(w.t.Context(), obj); err != nil {
@@ -265,13 +265,13 @@ func (w *world) change(obj client.Object) {
 	}
 }
 
-// told records the calls of an observer.
+// told is an Observer that records all calls.
 type told struct {
 	mu     sync.Mutex
 	lines  []string
 	failed []error
 	refs   []string          // the failed objects
-	lacks  map[string]string // by object, "" if nothing
+	lacks  map[string]string // by object; empty if the object lacks nothing
 	waits  []reason.Reason   // the reasons in full
 }
 
@@ -327,7 +327,7 @@ func (w *world) options(edit func(*rotator.Options)) rotator.Options {
 	return options
 }
 
-// start runs a rotator until the test ends. Call start in a bubble.
+// start runs a rotator until the test ends. Call start in a synctest bubble.
 func (w *world) start(edit func(*rotator.Options)) (*rotator.Rotator, *told) {
 	w.t.Helper()
 	observer := &told{}
@@ -368,14 +368,14 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-// TestNewsDuringSlowRequest: the rotator loses no news read during a slow request, even if the request outlasts its
-// timeout.
+// TestNewsDuringSlowRequest: the rotator loses no event that arrives during a slow request, even if the request times
+// out.
 func TestNewsDuringSlowRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), validating(), crd("Webhook"))
 		w.onList = func(list client.ObjectList) {
 			if _, ok := list.(*corev1.SecretList); !ok {
-				time.Sleep(time.Second) // the Secret is created meanwhile
+				time.Sleep(time.Second) // the Secret is created during the sleep
 			}
 		}
 		w.interfere(func(verb string, _ client.Object) error {
@@ -418,7 +418,7 @@ func TestFirstStart(t *testing.T) {
 	})
 }
 
-// A whole rotation: announce, stamp, inject, switch, stamp, drop, inject.
+// TestRotation is a whole rotation: announce, stamp, inject, switch, stamp, drop, inject.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -445,7 +445,7 @@ func TestRotation(t *testing.T) {
 		w.pass(overlap + 10*time.Second)
 		same(t, "bundles in the end", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
 		same(t, "said", []string{
-			"serving Stable", // the request itself
+			"serving Stable", // after the user's request
 			"wrote certs: RotationRequested", "serving Announced",
 			"wrote pods-defaults: CABundleDiffers", "wrote certs: RotationStepPublished", "serving Announced", "waiting certs: AwaitingOverlap",
 			"wrote certs: OverlapOver", "serving Switched", "wrote certs: RotationStepPublished", "serving Switched", "waiting certs: AwaitingOverlap",
@@ -458,7 +458,7 @@ func TestRotation(t *testing.T) {
 func TestTwoReplicasStartTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		// Both have listed nothing before either creates.
+		// Both replicas list the Secrets and find none before either replica creates the Secret.
 		var group sync.WaitGroup
 		group.Add(2)
 		var once [2]sync.Once
@@ -497,7 +497,7 @@ func TestResetIsRepairedAtOnce(t *testing.T) {
 		synctest.Wait()
 		w.counted()
 		w.reset(nil)
-		synctest.Wait() // no time passes
+		synctest.Wait() // without any passing of time
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
 		same(t, "writes", map[string]int{"patch " + mutatingName: 1}, w.counted())
 	})
@@ -532,7 +532,7 @@ func TestOverwrittenInALoop(t *testing.T) {
 		if faulty < 80 {
 			t.Errorf("faults were told in %d of 100 s", faulty)
 		}
-		w.pass(20 * time.Second) // the other client gives up
+		w.pass(20 * time.Second) // the other client writes no more
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
 		if err := r.Faults(); err != nil {
 			t.Errorf("faults: %v", err)
@@ -540,7 +540,8 @@ func TestOverwrittenInALoop(t *testing.T) {
 	})
 }
 
-// Two replicas with different addresses write over each other. The message names both addresses and the remedy.
+// TestAddressOverwrittenInALoop: two replicas with different addresses overwrite each other's writes. The reason
+// names both addresses and the remedy.
 func TestAddressOverwrittenInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -562,8 +563,8 @@ func TestAddressOverwrittenInALoop(t *testing.T) {
 	})
 }
 
-// A server that has served once is ready as long as it serves: a fight about a single object does not take all replicas
-// out of service. The metric shows the fight.
+// TestReadyOutlivesResets: a server that has been ready stays ready while it serves, so that a client that overwrites
+// a single object again and again cannot take all replicas out of service. The observer learns what the object lacks.
 func TestReadyOutlivesResets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), crd("None"))
@@ -657,7 +658,8 @@ func TestNothingInstalled(t *testing.T) {
 	})
 }
 
-// Requests fail, conflict and lose races. In the end everything is right and the number of requests is bounded.
+// TestFaults: requests fail or conflict. In the end, the Secret and all objects have the wanted content, and the
+// number of requests is bounded.
 func TestFaults(t *testing.T) {
 	refused := errors.New("connection refused")
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "certs", errors.New("changed"))
@@ -708,8 +710,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The object changes between the view and the patch: its owner drops the first entry. The patch must not land in the
-// entry moved up, and the next patch follows at once.
+// TestOwnerChangesTheListUnderAPatch: between the rotator's read and its patch, the object's owner removes the first
+// list entry. The patch must not change the entry that has moved up, and a correct patch must follow at once.
 func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -737,7 +739,8 @@ func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 	})
 }
 
-// A replica with an old view reads the Secret before the patch, and takes no new authority out of a bundle.
+// TestOldViewTakesNothingAway: a replica with a stale view of the Secret reads the Secret from the API server before
+// the patch, and so does not remove a new authority from a bundle.
 func TestOldViewTakesNothingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -746,7 +749,7 @@ func TestOldViewTakesNothingAway(t *testing.T) {
 		synctest.Wait()
 		old := w.secret()
 
-		// A second rotator's watch of the Secret is stuck at the present state.
+		// The second rotator's list of Secrets always returns the present state.
 		late := interceptor.NewClient(w.client, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if secrets, ok := list.(*corev1.SecretList); ok {
@@ -794,7 +797,8 @@ func TestURLMode(t *testing.T) {
 	})
 }
 
-// Nothing is written, and ready means that the injector has done its work.
+// TestExternal: the rotator writes nothing, and is ready when the other writer has written the CA bundle into all
+// objects.
 func TestExternal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -825,14 +829,14 @@ func TestExternal(t *testing.T) {
 		if err := r.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
-		same(t, "writes", map[string]int{"create certs": 1}, w.counted()) // the test's own
+		same(t, "writes", map[string]int{"create certs": 1}, w.counted()) // the test's own write
 		same(t, "said", []string{
 			"waiting certs: CertificateMissing", "serving Stable", "waiting pods-defaults: CABundleDiffers",
 		}, observer.take())
 	})
 }
 
-// A clock jump ahead in the middle of an overlap does not cut the overlap short.
+// TestClockJumps: if the clock jumps ahead during an overlap, the overlap does not become shorter.
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -861,17 +865,17 @@ func TestClockJumps(t *testing.T) {
 		w.pass(time.Minute)
 		observer.take()
 		w.counted()
-		w.clock.SetTime(w.clock.Now().AddDate(30, 0, 0)) // after a true jump, everything would have expired
+		w.clock.SetTime(w.clock.Now().AddDate(30, 0, 0)) // at this time, all certificates would have expired
 		w.pass(10 * time.Second)
 		same(t, "writes at once", map[string]int{}, w.counted())
 		w.clock.SetTime(t0.Add(72 * time.Hour))
-		w.reset(mutating().Webhooks[0].ClientConfig.CABundle) // timers of a fake clock do not survive a way back, real ones do
+		w.reset(mutating().Webhooks[0].ClientConfig.CABundle) // a fake clock's timers do not fire after the clock went back, so an event is needed
 		w.pass(overlap + 2*time.Minute)
 		same(t, "stage in the end", "Stable", stage())
 	})
 }
 
-// serveOne answers a single connection, and reports the end of listening.
+// serveOne accepts a single connection; the returned channel is closed when the listener has ended.
 func serveOne(t *testing.T, address string, certificate func(*tls.Config)) <-chan struct{} {
 	t.Helper()
 	config := &tls.Config{}
@@ -885,7 +889,7 @@ func serveOne(t *testing.T, address string, certificate func(*tls.Config)) <-cha
 		defer close(done)
 		defer func() { _ = listener.Close() }()
 		if conn, err := listener.Accept(); err == nil {
-			_, _ = conn.Read(make([]byte, 1)) // makes the handshake, and ends when the client hangs up
+			_, _ = conn.Read(make([]byte, 1)) // makes the handshake, and returns when the client closes the connection
 			_ = conn.Close()
 		}
 	}()
@@ -925,7 +929,7 @@ func TestReadyMakesAHandshake(t *testing.T) {
 	}
 }
 
-// An API server answers a create in a missing namespace with NotFound.
+// TestNamespaceMissing: an API server answers the creation of an object in a missing namespace with NotFound.
 func TestNamespaceMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -960,8 +964,8 @@ func TestNamespaceMissing(t *testing.T) {
 	})
 }
 
-// stale is a client whose lists and watches of mutating configurations repeat the frozen state: a silently dead
-// connection, or an old answer. Get and writes work.
+// stale is a client whose lists and watches of mutating configurations show an old, frozen state, as after a
+// connection that has broken without an error. Get and writes work.
 type stale struct {
 	client.WithWatch
 
@@ -1011,8 +1015,8 @@ func (s *stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 
 func firstOf(lines []string) string { return append(lines, "nothing")[0] }
 
-// Before the switch of the leaf, and before the old authority is dropped, the rotator reads the objects from the API
-// server: the rotator's view may come from a silently dead watch.
+// TestSilentlyDeadWatch: before the switch of the leaf, and before the removal of the old authority, the rotator
+// reads the objects from the API server, because a watch may have broken without an error.
 func TestSilentlyDeadWatch(t *testing.T) {
 	for _, stage := range []string{"Announced", "Switched"} {
 		t.Run(stage, func(t *testing.T) {
@@ -1052,7 +1056,7 @@ func TestSilentlyDeadWatch(t *testing.T) {
 	}
 }
 
-// An unreadable object does not count as holding the bundle.
+// TestStepWaitsForUnreadableObject: an object that cannot be read does not count as holding the bundle.
 func TestStepWaitsForUnreadableObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -1082,8 +1086,9 @@ func TestStepWaitsForUnreadableObject(t *testing.T) {
 	})
 }
 
-// Somebody resets a bundle more often than an overlap lasts. The rotation waits, because clients may trust the bundle
-// seen then. The rotator names the culprit once. The rotation goes on by itself.
+// TestRotationHeldUp: somebody resets a bundle again and again, at intervals shorter than the overlap. The rotation
+// waits, because API servers may use the overwritten bundle. The rotator reports the object once. When the resets
+// end, the rotation continues by itself.
 func TestRotationHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())

@@ -14,8 +14,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// GetCertificate is for tls.Config. GetCertificate returns the certificate that was parsed when the Secret last
-// changed, without lock or allocation. If there is no certificate yet, the error has the code NotServing.
+// GetCertificate implements the field GetCertificate of tls.Config. GetCertificate returns the certificate that was
+// parsed when the Secret last changed, without lock or allocation. If there is no certificate yet, the error has the
+// code NotServing.
 func (r *Rotator) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	m := r.certificate.Load()
 	if m == nil {

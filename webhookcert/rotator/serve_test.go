@@ -22,7 +22,7 @@ import (
 
 var _ healthz.Checker = (*rotator.Rotator)(nil).Check
 
-// stub is a webhook server. stub notes whether the rotator had a certificate at the start.
+// stub is a webhook server that records whether the rotator had a certificate when the server started.
 type stub struct {
 	webhook.Server
 
@@ -80,7 +80,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// The files follow the Secret, and an authority's key is not among them.
+// TestFilesFollow: the files change with the Secret, and the keys of authorities are not among the files.
 func TestFilesFollow(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "certs")
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A target without any chance of an injection makes a server unready.
+// TestReadyNamesABadTarget: a server whose address can never be injected into the objects is not ready.
 func TestReadyNamesABadTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -181,7 +181,7 @@ func TestReadyNamesABadTarget(t *testing.T) {
 	})
 }
 
-// A Rotator not made by New returns errors and does not panic.
+// TestZeroRotator: a Rotator not made by New returns errors and does not panic.
 func TestZeroRotator(t *testing.T) {
 	r := &rotator.Rotator{}
 	config := &tls.Config{}

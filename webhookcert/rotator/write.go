@@ -46,7 +46,7 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	case err == nil:
 		r.wrote(ctx, r.secret, decision.Reason)
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !errors.Is(err, NamespaceMissing):
-		// Another replica was faster, and has probably made the same change.
+		// Another replica has written the Secret first, and has probably made the same change.
 		if err = r.refresh(ctx, r.secret); err == nil {
 			break
 		}
@@ -157,7 +157,7 @@ func (r *Rotator) injected(now time.Time) bool {
 	return all
 }
 
-// disturb records that an object lacks its CA bundle.
+// disturb records that an object was observed without its CA bundle.
 func (r *Rotator) disturb(o *object, now time.Time) {
 	if now.Sub(r.seen.Disturbed) >= r.config.Overlap {
 		r.seen.DisturbedSince = now
@@ -226,8 +226,8 @@ func (r *Rotator) settled(o *object) {
 	}
 }
 
-// inject repairs an object. inject reads the Secret after the object, so that an authority that another replica has
-// just announced stays in the bundle. If the object has changed since, the resourceVersion makes the patch fail.
+// inject repairs an object. inject reads the Secret after the object, so that the patch does not remove an authority
+// that another replica has just announced. If the object has changed since, the resourceVersion makes the patch fail.
 func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 	now := r.options.Clock.Now()
 	r.disturb(o, now)
@@ -248,7 +248,7 @@ func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 	}
 	r.adopt(ctx)
 	if _, err := r.policy.Read(r.data()); err != nil {
-		return true // the Secret has been damaged since and must be repaired first
+		return true // the Secret is damaged now and must be repaired first
 	}
 	injection, err := r.compare(o)
 	if err != nil || injection.Patch == nil {
@@ -262,7 +262,7 @@ func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 		return true
 	}
 	// The API server responds with 422 both if a test of the patch fails and if the patch is invalid. If the object has
-	// changed since, a test of the patch has failed.
+	// changed since the decision, a test of the patch has failed.
 	if r.refresh(ctx, o) == nil && (o.live == nil || o.live.GetResourceVersion() != before) {
 		return true
 	}

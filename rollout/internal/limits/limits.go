@@ -23,7 +23,7 @@ func (n *Noted) Limitf(code reason.Code, path, remedy, format string, args ...an
 		reason.Reason{Code: code, Path: path, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// Negative adds a reason for a number below zero.
+// Negative adds a reason if the number n is below zero.
 func Negative(problems *reason.List, code reason.Code, path string, n int) {
 	if n < 0 {
 		*problems = append(*problems,
