@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestNobodyThere: an agent without an API server and without a runtime runs, says so, and ends with its context, with
-// all of its goroutines.
+// TestNobodyThere: an agent without an API server and without a runtime keeps running and reports both in Waiting.
+// The agent and all of its goroutines end with the context.
 func TestNobodyThere(t *testing.T) {
 	before := runtime.NumGoroutine()
 	a, err := agent.New(&rest.Config{Host: "http://127.0.0.1:1"}, "n1", restart, agent.Options{

@@ -7,13 +7,13 @@
 //	...
 //	return a.Run(ctx)
 //
-// The agent calls work with a [Pod] after each event of the Pod, after the time that work has returned, and after the
-// end of a stop that work has begun. [Pod.Observe] returns the state from which package containerrestart decides, and
-// [Pod.Begin] carries out the decision: preStop hook and stop run in separate goroutines, so no worker waits for a
-// container runtime. A stop continues only as long as each call of work says that the stop is still wanted: see
-// [Pod.Keep].
+// The agent calls the function work with a [Pod] after each event of the Pod, after the time that work has returned,
+// and after the end of a container stop that work has begun. [Pod.Observe] returns the state from which package
+// containerrestart decides, and [Pod.Begin] carries out the decision: preStop hook and stop run in a separate
+// goroutine, so no worker waits for a container runtime. A stop continues only as long as each call of work keeps the
+// stop: see [Pod.Keep].
 //
-// # What may be missing
+// # Unavailable servers
 //
 // If the API server or the container runtime is unavailable, the agent waits and tries again; the agent does not exit.
 // [Agent.Waiting] says what is unavailable. Use Waiting for readiness and for metrics, but not for liveness: a restart
@@ -21,8 +21,8 @@
 //
 // # Many Nodes in a process
 //
-// A [Worker] is an agent without its own watch and queue, which the caller provides: a test with thousands of Nodes
-// needs only one watch for all.
+// A [Worker] is an agent without a watch and a queue, which the caller provides. So a test with thousands of Nodes
+// needs only one watch for all Nodes.
 //
 // RBAC: list and watch on Pods. The agent reads only the Pods of its Node, but RBAC rules cannot express this
 // restriction.

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart"
 )
 
-// An agent of one's own: container app restarts in place if its instance is older than an annotation of its Pod says.
+// This agent restarts the container app in place if its instance has started before the time in an annotation of the
+// Pod.
 func Example() {
 	_ = func(ctx context.Context, config *rest.Config) error {
 		a, err := agent.New(config, os.Getenv("NODE_NAME"), restart, agent.Options{})
@@ -25,7 +26,7 @@ func Example() {
 func restart(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	since, err := time.Parse(time.RFC3339, pod.Annotations["example.com/restart-older-than"])
 	if err != nil {
-		return 0, nil //nolint:nilerr // nothing is asked for
+		return 0, nil //nolint:nilerr // without a valid time in the annotation, no restart is requested
 	}
 	observed, err := pod.Observe(ctx)
 	if err != nil {
@@ -34,7 +35,7 @@ func restart(ctx context.Context, pod *agent.Pod) (again time.Duration, err erro
 	app := containerrestart.Container{Name: "app"}
 	for _, instance := range observed.Instances {
 		if instance.Name == app.Name && instance.Started.Before(since) {
-			app.Before = instance.ID // to be replaced; an instance that has ended does no harm
+			app.Before = instance.ID // the instance to replace, which may have ended already
 			break                    // the newest comes first
 		}
 	}

@@ -25,7 +25,7 @@ type Runtimes interface {
 	Containers(ctx context.Context, pod types.UID, ids ...string) ([]cri.Container, error)
 	// Environment returns the environment with which a container was started, as "NAME=value".
 	Environment(ctx context.Context, id string) ([]string, error)
-	// Missing says why no runtime answers; nil if at least one does.
+	// Missing returns the reasons why no runtime responds; nil if at least one runtime responds.
 	Missing() reason.List
 }
 
@@ -82,7 +82,7 @@ func (p *Pod) Environment(ctx context.Context, id string) ([]string, error) {
 
 // Observe returns the present state of the Pod's containers and native sidecars, for containerrestart.Next.
 func (p *Pod) Observe(ctx context.Context) (o containerrestart.Observed, err error) {
-	o.Stops = p.worker.stops.Stops(keyOf(p.Pod)) // read before the instances, because a stop may end in between
+	o.Stops = p.worker.stops.Stops(keyOf(p.Pod)) // read before the instances, because a stop may end between the two reads
 	listed, err := p.Containers(ctx)
 	for i := range listed {
 		o.Instances = append(o.Instances, listed[i].Instance)
@@ -97,8 +97,8 @@ func (p *Pod) Observe(ctx context.Context) (o containerrestart.Observed, err err
 	return o, err
 }
 
-// view describes a container as in the Pod's status. The container runtime knows that an instance has ended before the
-// status says so.
+// view describes a container from the Pod's status. instances come from the container runtime, which knows the end of
+// an instance earlier than the status does.
 func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, instances []containerrestart.Instance) containerrestart.View {
 	v := containerrestart.View{Name: spec.Name, ID: status.ContainerID, Ready: status.Ready}
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
@@ -110,10 +110,10 @@ func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, insta
 	return v
 }
 
-// Begin begins the stop of a step, if the step has a stop, and keeps the stops that the step waits for: call Begin
-// after the record was written. grace replaces the grace period of the Pod; nil means the Pod's grace period. Hook,
-// ports and grace period are those with which the instance was started, as reported by its runtime. The error says that
-// the hook cannot be run: the container is then stopped without its hook.
+// Begin begins the stop of a step, if the step has a stop, and keeps the stops that the step waits for. Call Begin
+// after the progress was recorded. grace replaces the grace period of the Pod; nil means the Pod's grace period.
+// Hook, ports and grace period are the values with which the instance was started, as reported by its runtime. An
+// error means that the hook cannot be run, and that the container is stopped without its hook.
 func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	for _, c := range step.Containers {
 		if c.Phase == containerrestart.Restarting && c.StoppedID != "" {
@@ -126,11 +126,12 @@ func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	return p.Stop(step.Stop.Instance.ID, grace)
 }
 
-// Keep lets the stop of an instance continue, if the stop is in progress. Stops that a call of Work neither begins nor
-// keeps are cancelled at the end of the call, unless Work returns an error: the stops are no longer wanted.
+// Keep lets the stop of an instance continue, if the stop is in progress. Stops that a call of Work does not begin or
+// keep are no longer wanted, and are cancelled at the end of the call, unless Work returns an error.
 func (p *Pod) Keep(id string) { p.keeps = append(p.keeps, id) }
 
-// KeepAll lets all stops of the Pod continue: for a call of Work that cannot find out which stops are still wanted.
+// KeepAll lets all stops of the Pod continue. Use KeepAll in a call of Work that cannot find out which stops are
+// still wanted.
 func (p *Pod) KeepAll() { p.keepsAll = true }
 
 // Stop begins to stop an instance of the Pod, as Begin does.

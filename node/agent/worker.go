@@ -24,7 +24,8 @@ type Work func(ctx context.Context, pod *Pod) (again time.Duration, err error)
 
 // WorkerOptions are options of a Worker. The zero value is usable.
 type WorkerOptions struct {
-	// Wake is called with a Pod for which Do must be called, because a stop has ended. Nil if not needed.
+	// Wake is called with a Pod after a stop of one of its containers has ended: call Do for the Pod. Nil if not
+	// needed.
 	Wake func(pod types.NamespacedName)
 	// HookFailed is called if the preStop hook of a container has failed, for example to record an event. Nil if not
 	// needed.
@@ -33,8 +34,8 @@ type WorkerOptions struct {
 	Clock clock.Clock
 }
 
-// Worker calls Work for the Pods of a Node, without a watch and a queue of its own. A Worker is safe for concurrent
-// use, except that calls for the same Pod must not overlap. Make a Worker with NewWorker.
+// Worker calls Work for the Pods of a Node. The caller provides the watch and the queue. A Worker is safe for
+// concurrent use, except that calls for the same Pod must not overlap. Make a Worker with NewWorker.
 type Worker struct {
 	node     string
 	pods     Pods
@@ -71,8 +72,8 @@ func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options Wor
 func (w *Worker) Start(ctx context.Context) error { return w.stops.Start(ctx) }
 
 // Do calls Work for a Pod. Do also cancels the stops of a Pod that was deleted, and the stops that Work has not kept.
-// again is the time until the next call, zero if none is needed. A panic in Work is returned as an error: a single Pod
-// must not end the agent.
+// again is the time until the next call, zero if none is needed. A panic in Work is returned as an error, because one
+// Pod must not end the agent.
 func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	pod := w.pods.Pod(name)
 	if pod == nil || pod.Spec.NodeName != w.node {
@@ -110,7 +111,7 @@ func keyOf(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + pod.Name + "/" + string(pod.UID)
 }
 
-// podOf returns the Pod of a key, for reasons.
+// podOf returns the Pod of a key.
 func podOf(key string) reason.Object {
 	namespace, rest, _ := strings.Cut(key, "/")
 	name, uid, _ := strings.Cut(rest, "/")

@@ -28,7 +28,7 @@ type pods map[string]*corev1.Pod
 
 func (p pods) Pod(name types.NamespacedName) *corev1.Pod { return p[name.Name] }
 
-// node is a runtime with containers that take a time to stop.
+// node is a container runtime whose containers take some time to stop.
 type node struct {
 	mu         sync.Mutex
 	containers []cri.Container
@@ -103,8 +103,8 @@ func container(id, name string, state containerrestart.State) cri.Container {
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// TestObserve: the runtime tells of an end before the Pod's status does, and native sidecars start again whatever
-// the Pod's policy.
+// TestObserve: the runtime reports the end of an instance before the Pod's status does, and native sidecars start
+// again whatever the Pod's restartPolicy.
 func TestObserve(t *testing.T) {
 	over, deleted := newPod(), newPod()
 	over.Status.Phase = corev1.PodFailed
@@ -181,7 +181,7 @@ func TestStop(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.Start(ctx) }()
-		for range 2 { // the second pass begins no second stop
+		for range 2 { // the second call begins no second stop
 			if again, err := w.Do(t.Context(), web); err != nil || again != 7*time.Second || !stopping {
 				t.Fatal(again, err, stopping)
 			}
@@ -204,7 +204,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestForget: the stops of a Pod end when the Pod is gone, another has its name, or it is no Pod of the Node.
+// TestForget: the stops of a Pod end when the Pod is gone, when another Pod has its name, or when the Pod is on
+// another Node.
 func TestForget(t *testing.T) {
 	replaced, moved := newPod(), newPod()
 	replaced.UID, moved.Spec.NodeName = "u2", "n2"
@@ -240,8 +241,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestUnwanted: a stop goes on for as long as each pass wants the stop, or fails. A failed stop is known until a pass
-// without need of the stop, and begins again if wanted.
+// TestUnwanted: a stop continues as long as each call of work keeps the stop or returns an error. A failed stop is
+// remembered until a call of work does not keep the stop, and begins again if work asks for the stop again.
 func TestUnwanted(t *testing.T) {
 	step := containerrestart.Step{Containers: []containerrestart.Container{{Name: "app", Phase: containerrestart.Restarting, StoppedID: "rt://a0"}}}
 	for name, tt := range map[string]struct {
@@ -284,7 +285,7 @@ func TestUnwanted(t *testing.T) {
 	}
 }
 
-// TestPanic: work that panics is an error, and the next call is as any other.
+// TestPanic: a panic in work becomes an error, and the next call works as usual.
 func TestPanic(t *testing.T) {
 	calls := 0
 	w, err := agent.NewWorker("n1", pods{"web": newPod()}, &node{}, func(context.Context, *agent.Pod) (time.Duration, error) {

@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart"
 )
 
-// FuzzCourse: an agent that dies, a runtime that is slow or refuses, a kubelet that restarts what crashes, and a Pod's
-// status that is late. No instance is stopped that the request did not ask for, the order is kept, and once nothing
-// happens any more the request ends, though the agent is woken by nothing but Step.After.
+// FuzzCourse simulates an agent that dies, a runtime that is slow or refuses, a kubelet that restarts crashed
+// containers, and a Pod's status that lags behind. Only instances that the request names are stopped, in the right
+// order. When no more events occur, the request ends, although only Step.After wakes the agent.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(400) {
 		f.Add(seed)
@@ -31,7 +31,7 @@ func FuzzCourse(f *testing.F) {
 	})
 }
 
-// node is a Node with a Pod, its kubelet and the agent.
+// node simulates a Node with a Pod, a kubelet and the agent.
 type node struct {
 	t    *testing.T
 	seed uint64
@@ -41,8 +41,8 @@ type node struct {
 	request   request
 	instances map[string][]instance // by name, the newest last
 	readyAt   map[string]time.Time  // by ID
-	starts    map[string]time.Time  // when the kubelet starts the next, by name
-	stops     map[string]*stopping  // by ID: known to the agent
+	starts    map[string]time.Time  // when the kubelet starts the next instance, by name
+	stops     map[string]*stopping  // by ID: the stops in the agent's memory
 	views     []view
 	forced    map[string]string // the newer instance that Force has stopped, by name
 	calm      bool
@@ -96,7 +96,7 @@ func (n *node) newest(name string) *instance {
 	return &all[len(all)-1]
 }
 
-// start is the kubelet's: the container runs again, and is ready a while later.
+// start lets the kubelet start a container, which becomes ready a while later.
 func (n *node) start(name string) {
 	attempt := int32(len(n.instances[name]))
 	i := instance{
@@ -107,7 +107,7 @@ func (n *node) start(name string) {
 	delete(n.starts, name)
 }
 
-// end ends a container, whatever the cause. The kubelet starts it again.
+// end ends the running instance of a container. The kubelet starts a new instance later.
 func (n *node) end(name string) {
 	i := n.newest(name)
 	if i.State != containerrestart.Running {
@@ -117,7 +117,7 @@ func (n *node) end(name string) {
 	n.starts[name] = n.now.Add(time.Duration(n.rand.IntN(4000)) * time.Millisecond)
 }
 
-// report brings the Pod's status up to date.
+// report updates the Pod's status.
 func (n *node) report() {
 	n.views = nil
 	for name := range n.instances {
@@ -126,7 +126,7 @@ func (n *node) report() {
 	}
 }
 
-// pass lets time go by.
+// pass advances the time, and lets the kubelet start containers that are due.
 func (n *node) pass(d time.Duration) {
 	n.now = n.now.Add(d)
 	for _, name := range slices.Sorted(maps.Keys(n.instances)) {
@@ -150,13 +150,13 @@ func (n *node) pass(d time.Duration) {
 	}
 }
 
-// move is anything that may happen.
+// move makes one random event happen.
 func (n *node) move() {
 	switch n.rand.IntN(10) {
 	case 0:
 		n.end(string(rune('a' + n.rand.IntN(len(n.instances)))))
 	case 1:
-		clear(n.stops) // another agent, and the stops went with the process
+		clear(n.stops) // a new agent starts, which does not know the stops of the old process
 	case 2:
 		n.report()
 	case 3:
@@ -186,7 +186,7 @@ func (n *node) observe() (o observed) {
 	return o
 }
 
-// look is the agent's pass. A write or the whole agent may fail on the way.
+// look runs the agent once. The write may fail, or the agent may die in between.
 func (n *node) look() time.Duration {
 	if n.over {
 		return time.Second
@@ -195,7 +195,7 @@ func (n *node) look() time.Duration {
 	step := containerrestart.Next(n.request, o, n.now)
 	n.check(step, o)
 	if !n.calm && n.chance(6) {
-		return step.After // the record was not written
+		return step.After // the progress was not recorded
 	}
 	if n.over = step.Over(); n.over {
 		n.checkEnd(step)
@@ -212,7 +212,7 @@ func (n *node) look() time.Duration {
 	return step.After
 }
 
-// check are the promises of each step.
+// check checks the guarantees of each step.
 func (n *node) check(step containerrestart.Step, o observed) {
 	if !step.Over() && step.After <= 0 {
 		n.failf("nobody looks again: %+v", step)
@@ -265,7 +265,7 @@ func bare(id string) string {
 	return id
 }
 
-// checkEnd are the promises of the end.
+// checkEnd checks the guarantees for the end of a request.
 func (n *node) checkEnd(step containerrestart.Step) {
 	for _, c := range step.Containers {
 		if step.State == completion.Complete && c.Phase != containerrestart.Restarted && c.Phase != containerrestart.Failed {
@@ -277,7 +277,7 @@ func (n *node) checkEnd(step containerrestart.Step) {
 	}
 }
 
-// settle: nothing happens by itself any more. The agent looks when the step said, and at no other time.
+// settle lets the agent run without further events: only after Step.After.
 func (n *node) settle() {
 	n.calm = true
 	if n.request.Unready != nil && n.request.UnreadySince.IsZero() {

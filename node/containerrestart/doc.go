@@ -11,20 +11,20 @@
 //	look again after step.After, and after each event
 //
 // The progress is recorded first, and the container is stopped afterwards. If the process dies in between, the old
-// instance still runs, and Next returns the stop again. [Pick] chooses between several requests for a Pod, and says
-// which request the others wait for.
+// instance still runs, and Next returns the stop again. [Pick] chooses one of several requests for a Pod, and returns
+// the reason why the other requests wait.
 //
 // # Restarted
 //
-// An instance is a single run of a container. A request records the instance of each container when the request begins.
-// A container counts as restarted when a newer instance has run for long enough and is ready according to the Pod's
-// status. It does not matter why the old instance has ended: a crash, an update or a failed probe also counts. Such a
-// container is not stopped again unless the request has Force set; then the container is stopped once.
+// An instance is a single run of a container. A request records the instance of each container when the request
+// begins. A container counts as restarted when a newer instance has run for long enough and is ready according to the
+// Pod's status. The cause of the old instance's end does not matter: a crash, an update or a failed probe also
+// counts. Such a container is not stopped again unless the request has Force set; then the container is stopped once.
 //
-// Instances are compared by ID, never by time. The kubelet's restart count says which instance is the newest. Durations
-// are measured with the runtime's times, which come from the Node's clock, like the caller's now. The start of a
-// request, and the time since when the Pod is unready, come from other clocks: if clocks differ, the deadline and the
-// wait for unreadiness become shorter or longer.
+// Instances are compared by ID, never by time. The kubelet's restart count says which instance is the newest.
+// Durations are measured with the runtime's times, which come from the Node's clock, like the caller's now.
+// Request.Started and Request.UnreadySince come from other clocks: if clocks differ, the deadline and the wait for
+// unreadiness become shorter or longer.
 //
 // # Order
 //

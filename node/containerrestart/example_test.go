@@ -7,7 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart"
 )
 
-// A request restarts two containers in order. The first is stopped, comes back, and must run for ten seconds.
+// A request restarts two containers in order. The first container is stopped and started again, and its new instance
+// must run for ten seconds.
 func Example() {
 	begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	instance := func(name, id string, attempt int32, started time.Time) containerrestart.Instance {

@@ -43,8 +43,9 @@ type HTTPGet struct {
 }
 
 // HookOf returns the hook for a preStop handler, for a container with the given ports in a Pod with the given IP
-// address. The request of an httpGet is sent to the Pod's address, whatever host the handler names: the agent can reach
-// hosts that the author of the Pod must not reach through the agent. path is the handler's field path, for the reason.
+// address. The request of an httpGet is sent to the Pod's address, even if the handler names another host, because
+// the agent can reach hosts that the author of the Pod must not reach. path is the handler's field path, for the
+// reason.
 func HookOf(path string, handler *corev1.LifecycleHandler, ports []corev1.ContainerPort, podIP string) (Hook, error) {
 	switch {
 	case handler == nil:

@@ -19,7 +19,7 @@ type Step struct {
 	Containers []Container
 	// Stop is the container to stop now, after the progress was recorded; nil if none.
 	Stop *StopOrder
-	// Remove says that the TTL has passed, and that the request must be deleted.
+	// Remove means that the TTL has passed, and that the request must be deleted.
 	Remove bool
 	// After is the time until Next must be called again even if no event occurs; zero for never.
 	After time.Duration
@@ -27,7 +27,7 @@ type Step struct {
 	Why reason.List
 }
 
-// StopOrder names an instance that must be stopped.
+// StopOrder identifies an instance that must be stopped.
 type StopOrder struct {
 	// Index is the index of the container in the request.
 	Index int
@@ -62,7 +62,7 @@ func Next(r Request, o Observed, now time.Time) Step {
 	return p.step()
 }
 
-// over says when to delete a request that has ended.
+// over returns the step of a request that has ended, which says when to delete the request.
 func over(r *Request, now time.Time) Step {
 	end := completion.Next(completion.Rules{TTL: r.TTL}, completion.Progress{Ended: r.Ended}, now)
 	return Step{State: end.State, Containers: slices.Clone(r.Containers), Remove: end.Remove, After: end.After, Why: end.Why}
@@ -78,13 +78,13 @@ type pass struct {
 	judged   []judged
 }
 
-// judged is a container with what this pass has found out.
+// judged is a container with its new progress and the findings of this call.
 type judged struct {
 	Container
 
 	// due is the instance that must be stopped; nil if none.
 	due *Instance
-	// isStopping says that a stop is in progress.
+	// isStopping means that a stop is in progress.
 	isStopping bool
 	// after is the time until the next check; zero if none is needed.
 	after time.Duration
@@ -120,13 +120,14 @@ func (p *pass) judge(j *judged) {
 	}
 }
 
-// isOld reports whether an instance is the instance that the restart must replace.
+// isOld reports whether an instance must be replaced by the restart.
 func (j *judged) isOld(i Instance) bool {
 	return sameID(i.ID, j.Before) || sameID(i.ID, j.StoppedID)
 }
 
 // judgeStopped handles a container without a running instance: the stop has ended, or the container has ended by
-// itself. The kubelet is about to start the container, or waits because the container has ended several times.
+// itself. The kubelet will start the container soon, or waits in its backoff because the container has ended several
+// times.
 func (p *pass) judgeStopped(j *judged, i Instance) {
 	j.Phase = Restarting
 	if i.State != Exited {
@@ -140,8 +141,8 @@ func (p *pass) judgeStopped(j *judged, i Instance) {
 	p.wait(j, StartAwaited, p.lookAgain(i.Finished), fmt.Sprintf("exit code %d, and the kubelet has not started the container again yet", i.ExitCode), "see the kubelet's events of the Pod")
 }
 
-// lookAgain is the time until the next check of a container that the kubelet should start, and grows with the time
-// since the container has stopped.
+// lookAgain returns the time until the next check of a container that the kubelet should start. The result grows with
+// the time since the container has stopped.
 func (p *pass) lookAgain(since time.Time) time.Duration {
 	if since.IsZero() {
 		return soonest
@@ -279,8 +280,8 @@ func (p *pass) stop(step *Step, index int) {
 	step.wake(soonest)
 }
 
-// unready says how long the Pod must still be unready before a stop. If UnreadySince is in the future because another
-// clock is ahead, the present time counts.
+// unready returns how long the Pod must still be unready before a stop. If UnreadySince is in the future because
+// another clock is ahead, unready uses the present time.
 func (p *pass) unready() (wait time.Duration, why reason.Reason) {
 	if p.Unready == nil {
 		return 0, why

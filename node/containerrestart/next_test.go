@@ -26,7 +26,7 @@ type (
 
 func at(second int) time.Time { return time.Unix(1_000_000+int64(second), 0) }
 
-// running is an instance that started at a second. The ID is the name with the attempt: a0, a1.
+// running returns an instance that started at the given second. The ID is the name with the attempt: a0, a1.
 func running(name string, attempt int32, started int) instance {
 	return instance{
 		ID: fmt.Sprint(name, attempt), Name: name, Attempt: attempt, State: containerrestart.Running,
@@ -34,7 +34,7 @@ func running(name string, attempt int32, started int) instance {
 	}
 }
 
-// exited is an instance that ended at a second.
+// exited returns an instance that ended at the given second.
 func exited(name string, attempt int32, finished int) instance {
 	i := running(name, attempt, finished-1)
 	i.State, i.Finished, i.ExitCode = containerrestart.Exited, at(finished), 137
@@ -48,7 +48,7 @@ func ready(ids ...string) (out []view) {
 	return out
 }
 
-// of are containers without record. Their instances are the first ones.
+// of returns containers without recorded progress. Before is the ID of each container's first instance.
 func of(names ...string) (out []container) {
 	for _, name := range names {
 		out = append(out, container{Name: name, Before: "containerd://" + name + "0"})
@@ -56,14 +56,14 @@ func of(names ...string) (out []container) {
 	return out
 }
 
-// recorded is the container with a record.
+// recorded returns a container with recorded progress.
 func recorded(name string, phase containerrestart.Phase, stopped bool) container {
 	c := of(name)[0]
 	c.Phase, c.Stopped = phase, stopped
 	return c
 }
 
-// step is the compared part of a Step: the record and the reasons as words.
+// step contains the fields of a Step that the test compares, with the record and the reasons as text.
 type step struct {
 	State  completion.State
 	Stop   string

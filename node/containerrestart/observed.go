@@ -10,8 +10,8 @@ type State uint8
 
 // These are the states of an instance.
 const (
-	// Unknown is any state other than the states below. Such an instance counts as neither running nor ended: just
-	// after a runtime has started, it may not know the states of instances.
+	// Unknown is any state other than the states below. Such an instance does not count as running or as ended,
+	// because a runtime that has just started may not know the states of instances.
 	Unknown State = iota
 	// Created instances have not started.
 	Created
@@ -39,7 +39,7 @@ type Instance struct {
 	Grace *time.Duration
 }
 
-// View is a container as in the Pod's status.
+// View describes a container from the Pod's status.
 type View struct {
 	// Name is the name of the container in the Pod.
 	Name string
@@ -47,7 +47,7 @@ type View struct {
 	ID string
 	// Ready is the field ready of the status.
 	Ready bool
-	// Ended says that the kubelet will not start the container again: see podstate.IsRestarted, and a Pod's phase.
+	// Ended means that the kubelet will not start the container again: see podstate.IsRestarted and the Pod's phase.
 	Ended bool
 }
 
@@ -56,16 +56,16 @@ type View struct {
 type Stop struct {
 	// ID is the ID of the instance.
 	ID string
-	// Err says why the stop has failed; nil if the stop is in progress.
+	// Err is the error of a failed stop; nil if the stop is in progress.
 	Err error
 }
 
-// Observed is the present state of a Pod on its Node. Read the stops before the instances, because a stop may end in
-// between.
+// Observed is the present state of a Pod on its Node. Read the stops before the instances, because a stop may end
+// between the two reads.
 type Observed struct {
 	// Instances are the instances of the Pod's containers, in any order. Instances of other containers are ignored.
 	Instances []Instance
-	// Views are the Pod's containers as in its status, in any order.
+	// Views are the Pod's containers from its status, in any order.
 	Views []View
 	// Stops are the stops of the Pod's instances, in any order.
 	Stops []Stop
@@ -84,7 +84,7 @@ func (o *Observed) newest(name string) (found Instance, ok bool) {
 	return found, ok
 }
 
-// view returns the container as in the Pod's status, or the zero View if the status does not show this instance.
+// view returns the View of an instance, or the zero View if the Pod's status does not show this instance.
 func (o *Observed) view(i Instance) View {
 	for _, v := range o.Views {
 		if v.Name == i.Name && sameID(v.ID, i.ID) {

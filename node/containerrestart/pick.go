@@ -8,14 +8,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Progress says how far a request is, as recorded.
+// Progress is the recorded progress of a request.
 type Progress uint8
 
 // These are the values of Progress; the request with the highest value is handled first.
 const (
 	// New requests have no recorded progress.
 	New Progress = iota
-	// Waiting requests are known from an earlier pass, and wait for other requests.
+	// Waiting requests were found in an earlier pass, and wait for other requests.
 	Waiting
 	// Begun requests are in progress.
 	Begun
@@ -29,7 +29,7 @@ type Candidate struct {
 	Created time.Time
 	// Progress is the recorded progress.
 	Progress Progress
-	// HasDeadline says that the request has a deadline, so that it ends at some time.
+	// HasDeadline means that the request has a deadline, so the request certainly ends.
 	HasDeadline bool
 	// Why are the reasons of the request's last step, if known.
 	Why reason.List
@@ -43,9 +43,10 @@ type Wait struct {
 }
 
 // Pick returns the index of the request to handle now, and the waiting requests in the order of handling. Only one
-// request for a Pod is handled at a time: first a request in progress, then requests known from an earlier pass, then
-// new requests; of equal requests, the oldest first. The reason of every Wait names the request being handled with its
-// reasons, and says if this request may never end. If there are no candidates, next is -1.
+// request for a Pod is handled at a time: first a request in progress, then requests found in an earlier pass, then
+// new requests. Among requests with equal progress, the oldest comes first. The reason of every Wait names the
+// request being handled with its reasons, and says whether this request may never end. If there are no candidates,
+// next is -1.
 func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	order := make([]int, len(candidates))
 	for i := range order {

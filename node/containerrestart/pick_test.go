@@ -23,7 +23,7 @@ func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		candidates []containerrestart.Candidate
-		want       []string // next, and who waits with the reason's words
+		want       []string // the next request, and the waiting requests with the texts of their reasons
 	}{
 		{"none", nil, []string{"-1"}},
 		{"CR-20 alone", []containerrestart.Candidate{candidate("a", 0, containerrestart.New)}, []string{"0"}},

@@ -7,7 +7,7 @@ const (
 	// InvalidRequest means that a request is invalid: a container has no name or is listed twice, or a time is
 	// negative.
 	InvalidRequest reason.Code = "InvalidRequest"
-	// StopFailed means that the container runtime has refused to stop a container, or has not answered in time.
+	// StopFailed means that the container runtime has refused to stop a container, or has not responded in time.
 	StopFailed reason.Code = "StopFailed"
 	// NotStartedAgain means that a container has ended, and that its kubelet will not start the container again.
 	NotStartedAgain reason.Code = "NotStartedAgain"

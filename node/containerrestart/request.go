@@ -14,20 +14,20 @@ import (
 type Request struct {
 	// Containers are the containers to restart, in this order, each name once.
 	Containers []Container
-	// Ordered stops a container only after the previous container has restarted.
+	// Ordered means that a container is stopped only after the previous container has restarted.
 	Ordered bool
-	// Force also stops containers that have restarted by themselves since the request began.
+	// Force means that containers that have restarted by themselves since the request began are stopped too.
 	Force bool
 	// MinStarted is how long a new instance must run to count as restarted.
 	MinStarted time.Duration
-	// OnFailure says what the failure of a container means for the request: completion.End or completion.GoOn.
+	// OnFailure says what happens to the request after a container has failed: completion.End or completion.GoOn.
 	OnFailure completion.OnFailure
 	// Unready is how long the Pod must have been unready before a container is stopped; nil means that the Pod need not
 	// be unready.
 	Unready *time.Duration
-	// UnreadySince is when the Pod was made unready for the request; zero if not yet.
+	// UnreadySince is the time when the Pod was made unready for the request; zero if not yet.
 	UnreadySince time.Time
-	// Started is when the request was created, and Ended when it ended according to its record; zero if not yet.
+	// Started is the creation time of the request. Ended is the recorded time of the end; zero if not yet.
 	Started, Ended time.Time
 	// Deadline is the time from Started until the request fails; nil for none.
 	Deadline *time.Duration
@@ -58,17 +58,17 @@ type Container struct {
 	Before string
 	// Phase is the recorded progress. An unknown value means Pending.
 	Phase Phase
-	// Stopped records that the container was stopped for the request: the runtime was asked to stop it, or the
-	// container has ended by itself.
+	// Stopped records that the container was stopped for the request: the runtime was asked to stop the container, or
+	// the container has ended by itself.
 	Stopped bool
-	// StoppedID is the ID of the instance that was to be stopped, if recorded. The ID matters only if Force is set: if
-	// the ID is not recorded and the process dies before the stop, the instance may not be stopped.
+	// StoppedID is the ID of the instance to stop, if recorded. The ID matters only if Force is set: without a
+	// recorded ID, the instance may never be stopped if the process dies before the stop.
 	StoppedID string
-	// Why says why the container has failed, if recorded.
+	// Why is the reason why the container has failed, if recorded.
 	Why reason.Reason
 }
 
-// Phase says how far the restart of a container is.
+// Phase is the progress of a container's restart.
 type Phase string
 
 // These are the phases of a container.
@@ -102,7 +102,7 @@ func sameID(a, b string) bool {
 	return a == b
 }
 
-// problems lists what is invalid in a request.
+// problems returns the invalid values in a request.
 func (r *Request) problems(paths Paths) (out reason.List) {
 	add := func(path, found, detail, remedy string) {
 		out = append(out, reason.Reason{Code: InvalidRequest, Path: path, New: found, Detail: detail, Remedy: remedy})

@@ -142,8 +142,8 @@ func graceOf(notes map[string]string) *time.Duration {
 	return nil
 }
 
-// Environment returns the environment with which a container was started, as "NAME=value". The environment is read from
-// the runtime's own record, so the image needs no shell. The values may be secret, so errors do not contain values.
+// Environment returns the environment with which a container was started, as "NAME=value". The environment comes from
+// the runtime's own data, so the image needs no shell. The values may be secret, so errors do not contain values.
 func (r *Runtime) Environment(ctx context.Context, id string) ([]string, error) {
 	answer, err := r.status(ctx, id, true)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 
 var _ stopper.Runtime = (*cri.Runtime)(nil)
 
-// server is a runtime with a few answers.
+// server is a CRI server that implements only the calls that the tests need.
 type server struct {
 	runtimev1.UnimplementedRuntimeServiceServer
 	runtimev1.UnimplementedImageServiceServer
@@ -105,7 +105,7 @@ func (s *server) ListImages(context.Context, *runtimev1.ListImagesRequest) (*run
 	return &runtimev1.ListImagesResponse{Images: []*runtimev1.Image{{Id: "sha256:1", RepoTags: []string{"a:1"}, RepoDigests: []string{"a@sha256:2"}, Size: 7}}}, nil
 }
 
-// serve serves at a path until stop is called.
+// serve runs a server on the socket at path until stop is called.
 func serve(t *testing.T, path string, s *server) (stop func()) {
 	t.Helper()
 	if err := os.RemoveAll(path); err != nil {
@@ -239,8 +239,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestSockets: a runtime that starts again at the same path is found, whether the connection was lost or not, and calls
-// under way at the old one go on.
+// TestSockets: a runtime that starts again at the same path is found, whether or not the connection was lost. Calls
+// in progress on the old socket continue.
 func TestSockets(t *testing.T) {
 	path := socket(t)
 	name := func(r *cri.Runtime) string {
@@ -290,7 +290,7 @@ func TestSockets(t *testing.T) {
 func TestFind(t *testing.T) {
 	there, silent := socket(t), socket(t)
 	serve(t, there, &server{name: "containerd"})
-	serve(t, silent, &server{})() // the socket stays
+	serve(t, silent, &server{})() // the server stops, but the socket file stays
 	found, missing := cri.Find(t.Context(), []string{silent, there, filepath.Join(filepath.Dir(there), "none"), "relative"})
 	if len(found) != 1 || found[0].Name != "containerd" || found[0].Path() != there {
 		t.Errorf("found %v", found)

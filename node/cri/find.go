@@ -91,14 +91,14 @@ func below(path string, mounts []Mount) string {
 // findTimeout is the timeout for a runtime to return its name.
 const findTimeout = 5 * time.Second
 
-// Found is a runtime that has answered.
+// Found is a runtime that has responded.
 type Found struct {
 	*Runtime
 	Version
 }
 
-// Find asks for a runtime at each of the socket paths, and returns a reason for each path where none answers. The
-// caller must close the runtimes.
+// Find asks for a runtime at each of the socket paths, and returns a reason for each path where no runtime responds.
+// The caller must close the returned runtimes.
 func Find(ctx context.Context, paths []string) (found []Found, missing reason.List) {
 	for _, path := range paths {
 		runtime, err := New(path)

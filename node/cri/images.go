@@ -61,9 +61,9 @@ type PullRequest struct {
 	Labels, Annotations map[string]string
 }
 
-// Pull pulls an image, and returns the image's ID in the runtime. Pull returns at the end of the context at the latest.
-// The pull may then go on in the runtime, and a later pull of the image continues with the layers stored by then. Only
-// the error of an invalid name is final: an image or a right that is missing may be there later. Error texts come from
+// Pull pulls an image, and returns the image's ID in the runtime. Pull returns at the latest when the context ends.
+// The pull may then continue in the runtime, and a later pull of the image reuses the layers stored by then. Only the
+// error for an invalid name is final, because a missing image or permission may be added later. Error texts come from
 // the registry and may contain credentials: see pullsecret.Keyring.Redact.
 func (r *Runtime) Pull(ctx context.Context, p PullRequest) (id string, err error) {
 	answer, err := imageCall(r, func(c runtimev1.ImageServiceClient) (*runtimev1.PullImageResponse, error) {
@@ -76,7 +76,8 @@ func (r *Runtime) Pull(ctx context.Context, p PullRequest) (id string, err error
 	return answer.GetImageRef(), err
 }
 
-// message returns the request in CRI. The maps are never nil, because some runtimes crash on a missing sandbox.
+// message returns the request in CRI. The sandbox and its maps are never nil, because some runtimes crash on a
+// missing sandbox.
 func (p *PullRequest) message() *runtimev1.PullImageRequest {
 	sandbox := &runtimev1.PodSandboxConfig{Metadata: &runtimev1.PodSandboxMetadata{}, Labels: map[string]string{}, Annotations: map[string]string{}}
 	maps.Copy(sandbox.Labels, p.Labels)
@@ -90,7 +91,7 @@ func (p *PullRequest) message() *runtimev1.PullImageRequest {
 	return out
 }
 
-// Images lists the images stored in the first runtime that answers, like Runtime.Images.
+// Images lists the images stored in the first runtime that responds, like Runtime.Images.
 func (r *Runtimes) Images(ctx context.Context) ([]imagepull.Image, error) {
 	first, err := r.first()
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *Runtimes) Images(ctx context.Context) ([]imagepull.Image, error) {
 	return first.Images(ctx)
 }
 
-// ImageDirectory returns the directory of the first runtime that answers, like Runtime.ImageDirectory.
+// ImageDirectory returns the directory of the first runtime that responds, like Runtime.ImageDirectory.
 func (r *Runtimes) ImageDirectory(ctx context.Context) (string, error) {
 	first, err := r.first()
 	if err != nil {
@@ -108,7 +109,7 @@ func (r *Runtimes) ImageDirectory(ctx context.Context) (string, error) {
 	return first.ImageDirectory(ctx)
 }
 
-// Pull pulls an image into the first runtime that answers, like Runtime.Pull.
+// Pull pulls an image into the first runtime that responds, like Runtime.Pull.
 func (r *Runtimes) Pull(ctx context.Context, p PullRequest) (id string, err error) {
 	first, err := r.first()
 	if err != nil {
@@ -117,7 +118,7 @@ func (r *Runtimes) Pull(ctx context.Context, p PullRequest) (id string, err erro
 	return first.Pull(ctx, p)
 }
 
-// first returns the first runtime that answers. The error says why no runtime answers.
+// first returns the first runtime that responds. The error says why no runtime responds.
 func (r *Runtimes) first() (*Runtime, error) {
 	if missing := r.Missing(); len(missing) > 0 {
 		return nil, missing.Err()

@@ -120,7 +120,7 @@ func TestImageDirectory(t *testing.T) {
 	}
 }
 
-// A Node may have two runtimes. Images belong to the first runtime that answers.
+// TestImagesOfFirst: a Node may have two runtimes, and calls for images go to the first runtime that responds.
 func TestImagesOfFirst(t *testing.T) {
 	silent, path := socket(t), socket(t)
 	s := &server{name: "containerd", directories: []string{"/images"}}

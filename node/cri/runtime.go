@@ -6,7 +6,8 @@
 // socket itself. A Runtime implements stopper.Runtime.
 //
 // [Find] looks for runtimes: at the endpoint in the kubelet's own configuration ([KubeletEndpoint]) and at the usual
-// paths ([Usual]). If there is no socket or no answer, Find returns a reason and no error: try again later.
+// paths ([Usual]). If a socket is missing or a runtime does not respond, Find returns a reason and no error: try
+// again later.
 package cri
 
 import (
@@ -29,11 +30,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why there is no runtime, or no answer about images.
+// These are reasons why a runtime is missing, or does not say where images are stored.
 const (
 	// NoSocket means that the path of an endpoint has no socket.
 	NoSocket reason.Code = "NoSocket"
-	// NoRuntime means that no process answers at a socket, or that the answer is not that of a container runtime.
+	// NoRuntime means that no process responds at a socket, or that the process is not a container runtime.
 	NoRuntime reason.Code = "NoRuntime"
 	// InvalidEndpoint means that an endpoint is not an absolute path of a unix socket.
 	InvalidEndpoint reason.Code = "InvalidEndpoint"
@@ -74,13 +75,13 @@ func New(endpoint string) (*Runtime, error) {
 	return &Runtime{path: path}, nil
 }
 
-// NewDialed returns a runtime whose connections are made by dial and not through a socket: a runtime in the same
-// process, or behind a tunnel. name is used in messages in place of the path. NewDialed makes no connection.
+// NewDialed returns a runtime whose connections are made by dial and not through a socket, for example a runtime in
+// the same process or behind a tunnel. name is used in messages in place of the path. NewDialed makes no connection.
 func NewDialed(name string, dial func(context.Context) (net.Conn, error)) *Runtime {
 	return &Runtime{path: name, dialer: dial}
 }
 
-// Path is the path of the socket.
+// Path returns the path of the socket.
 func (r *Runtime) Path() string { return r.path }
 
 // Close closes the connection after the last call has ended. Later calls return an error.
@@ -133,7 +134,8 @@ func (r *Runtime) acquire() (*link, error) {
 	return r.current, nil
 }
 
-// sameSocket also compares the times, because file systems may reuse the inode of a deleted socket at once.
+// sameSocket also compares the modification times, because file systems may reuse the inode of a deleted socket at
+// once.
 func sameSocket(a, b os.FileInfo) bool { return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) }
 
 func (r *Runtime) release(l *link) {

@@ -14,14 +14,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnknownRuntime means that a container ID names a runtime that does not answer on the Node.
+// UnknownRuntime means that a container ID names a runtime that does not respond on the Node.
 const UnknownRuntime reason.Code = "UnknownRuntime"
 
 // These are times between two searches for runtimes.
 const (
-	// lookSoon is the time between two searches while no runtime answers.
+	// lookSoon is the time between two searches while no runtime responds.
 	lookSoon = 2 * time.Second
-	// lookLater is the time between two searches while a runtime answers.
+	// lookLater is the time between two searches while a runtime responds.
 	lookLater = time.Minute
 )
 
@@ -39,12 +39,12 @@ type Runtimes struct {
 	missing reason.List
 }
 
-// known is a runtime with the name in its last answer.
+// known is a runtime with the name in its last response.
 type known struct {
 	*Runtime
 
-	name string // empty until the first answer
-	up   bool   // has answered in the last search
+	name string // empty until the first response
+	up   bool   // has responded in the last search
 }
 
 // NewRuntimes returns the runtimes at the socket paths that paths returns at each search, and the runtimes in more.
@@ -101,7 +101,7 @@ func (r *Runtimes) Look(ctx context.Context) {
 		names[i] = version.Name
 	}
 	if ctx.Err() != nil {
-		return // the runtimes have not answered because our own context has ended
+		return // the runtimes have not responded because the agent's context has ended
 	}
 	r.mu.Lock()
 	changed := !r.looked
@@ -141,14 +141,15 @@ func (r *Runtimes) candidates() (all []*known, missing reason.List) {
 	return slices.Clone(r.known), missing
 }
 
-// Answering reports whether a runtime has answered in the last search.
+// Answering reports whether a runtime has responded in the last search.
 func (r *Runtimes) Answering() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.known, func(k *known) bool { return k.up })
 }
 
-// Missing says, for each path, why there is no runtime; nil if a runtime has answered in the last search.
+// Missing returns, for each path, the reason why there is no runtime; nil if a runtime has responded in the last
+// search.
 func (r *Runtimes) Missing() reason.List {
 	if r.Answering() {
 		return nil
@@ -161,8 +162,8 @@ func (r *Runtimes) Missing() reason.List {
 	return slices.Clone(r.missing)
 }
 
-// of returns the runtime of a container ID. The error UnknownRuntime is final only if another runtime answers:
-// otherwise the runtime may still start.
+// of returns the runtime of a container ID. The error UnknownRuntime is final only if another runtime responds,
+// because without any runtime the named runtime may still start.
 func (r *Runtimes) of(id string) (runtime *Runtime, bare string, err error) {
 	name, bare := containerrestart.SplitID(id)
 	r.mu.Lock()
@@ -267,7 +268,7 @@ func (r *Runtimes) RunOutput(ctx context.Context, id string, command []string, l
 	return one.RunOutput(ctx, bare, command, limit)
 }
 
-// String returns the names of the runtimes that answer, for logs.
+// String returns the names of the runtimes that respond, for logs.
 func (r *Runtimes) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

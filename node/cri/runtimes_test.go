@@ -26,7 +26,8 @@ func container(id, uid string) *runtimev1.ContainerStatus {
 	}
 }
 
-// TestRuntimes: runtimes come late, are told apart by the names in front of IDs, and come back under another name.
+// TestRuntimes: runtimes may start late or return under another name, and the name in front of a container ID
+// identifies the runtime.
 func TestRuntimes(t *testing.T) {
 	first, second := socket(t), socket(t)
 	changes := 0
@@ -95,7 +96,7 @@ func TestRuntimes(t *testing.T) {
 	}
 }
 
-// TestDialed: a runtime in this process needs no socket, and Start looks at once.
+// TestDialed: a runtime in this process needs no socket, and Start searches at once.
 func TestDialed(t *testing.T) {
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer()

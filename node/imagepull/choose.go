@@ -8,14 +8,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// room is the room left for pulls.
+// room contains the amounts still available for new pulls.
 type room struct {
 	pulls int
-	// bytes is the room for wanted images, and free the room on the disk.
+	// bytes is the part of Bounds.Bytes that is not used yet. free is the free disk above Bounds.Floor.
 	bytes, free uint64
 }
 
-// choose begins the pulls that are due, as far as the bounds allow.
+// choose begins the pulls that are due and within the bounds.
 func (p *pass) choose() {
 	left := p.room()
 	for _, j := range p.judged {
@@ -32,7 +32,7 @@ func (p *pass) choose() {
 	}
 }
 
-// room is what stored images and pulls in progress leave.
+// room returns the bounds minus the amounts used by stored images and pulls in progress.
 func (p *pass) room() room {
 	left := room{pulls: max(p.bounds.Pulls, 1), bytes: math.MaxUint64, free: math.MaxUint64}
 	if p.bounds.Bytes > 0 {
@@ -50,7 +50,7 @@ func (p *pass) room() room {
 			left.bytes = minus(left.bytes, j.size())
 		}
 	}
-	for _, a := range p.step.Actions { // a stopped pull takes a place until the end
+	for _, a := range p.step.Actions { // a stopped pull counts until the pull has ended
 		if a.Do == Stop {
 			left.pulls--
 		}
@@ -68,11 +68,11 @@ func (r *room) take(size uint64) { r.bytes, r.free = minus(r.bytes, size), minus
 // minus subtracts without going below 0.
 func minus(a, b uint64) uint64 { return a - min(a, b) }
 
-// size is the expected size of an image; 0 if unknown.
+// size returns the expected size of an image; 0 if unknown.
 func (j *judged) size() uint64 { return max(j.Bytes, j.want.Bytes) }
 
-// obstacle says why an attempt that is due cannot begin; the code is empty if the attempt can begin. An image takes at
-// least a byte, so an image of unknown size needs some room.
+// obstacle returns the reason why an attempt that is due cannot begin; the code is empty if the attempt can begin. An
+// image of unknown size counts as one byte, so the image is not pulled when a bound is used up.
 func (p *pass) obstacle(j *judged, left *room) (code reason.Code, detail string, after time.Duration) {
 	size := max(j.size(), 1)
 	closed := p.bounds.Window.Wait(p.now)

@@ -17,7 +17,7 @@ type Owner string
 type Want struct {
 	// Image is the name of the image.
 	Image Reference
-	// Round is the number of the present pull. Reports of other rounds are about earlier pulls.
+	// Round is the number of the present pull. Reports with other round numbers are about earlier pulls.
 	Round int64
 	// Claims are the claims of all owners, each owner once.
 	Claims []Claim
@@ -25,21 +25,21 @@ type Want struct {
 	Bytes uint64
 }
 
-// Claim says who wants an image.
+// Claim is the wish of one job for an image.
 type Claim struct {
 	// Owner is the job.
 	Owner Owner
-	// Round is the first round that answers the claim. If an API has no field for the number, use the Want's Round:
-	// then the answer of every claim waits for the present round.
+	// Round is the first round whose result answers the claim. If an API has no field for this number, use the Want's
+	// Round: then every claim waits for the result of the present round.
 	Round int64
 	// Since is when the claim was made.
 	Since time.Time
-	// Policy says how the claim's owner wants the image pulled.
+	// Policy contains the limits for the pull, and says how long the claim stays.
 	Policy Policy
 }
 
-// Policy returns the policy of the present round: the most patient values of all claims. Always counts only for claims
-// that began the present round.
+// Policy returns the policy of the present round: the most patient values of all claims. Policy.Always has an effect
+// only in claims that began the present round.
 func (w *Want) Policy() Policy {
 	if len(w.Claims) == 0 {
 		return Policy{}
@@ -58,16 +58,16 @@ const (
 	MostImages = 1024
 	// MostClaims is the largest number of claims for an image.
 	MostClaims = 64
-	// mostRounds is above every round reached by claims. Higher rounds come from hostile reports.
+	// mostRounds is a number that claims never reach. A higher round number must come from a forged report.
 	mostRounds = math.MaxInt64 / 2
 )
 
 // AddClaim adds a claim for an image to the wants of a Node, and returns the wants in the order of the images' names.
 // The caller sets the claim's Owner, Since and Policy, and AddClaim sets the claim's Round. The claim begins a new
-// round if the policy says Always, if the present round has failed, or if the present round has succeeded and the image
-// is not present any more. If the owner has a claim for the image already, only the policy is replaced, and only a new
-// Always begins a new round. reports may contain reports about other images. The error is a TooManyImages or an
-// InvalidImage.
+// round if the policy says Always, if the present round has failed, or if the present round has succeeded and the
+// image is not present any more. If the owner already has a claim for the image, AddClaim replaces the policy, and
+// begins a new round only if the new policy has Always and the old policy has not. reports may contain reports about
+// other images. The error has the code TooManyImages or InvalidImage.
 func AddClaim(wants []Want, reports []Report, image Reference, claim Claim) ([]Want, error) {
 	if image.IsZero() {
 		return wants, reason.Reason{Code: InvalidImage, Detail: "the claim of " + string(claim.Owner) + " names no image"}
@@ -81,7 +81,7 @@ func AddClaim(wants []Want, reports []Report, image Reference, claim Claim) ([]W
 		}
 		w := Want{Image: image}
 		if reported && report.Round >= 0 && report.Round < mostRounds {
-			w.Round = report.Round + 1 // an old report must not answer the claim
+			w.Round = report.Round + 1 // a report from an earlier Want must not answer the claim
 		}
 		i, out = len(out), append(out, w)
 	}
@@ -92,7 +92,7 @@ func AddClaim(wants []Want, reports []Report, image Reference, claim Claim) ([]W
 	return out, nil
 }
 
-// add adds or changes a claim, and reports whether there was room.
+// add adds or changes a claim. The result is false if the Want already has MostClaims claims.
 func (w *Want) add(claim Claim, spent bool) bool {
 	w.Claims = slices.Clone(w.Claims)
 	i := slices.IndexFunc(w.Claims, func(c Claim) bool { return c.Owner == claim.Owner })
@@ -115,7 +115,7 @@ func (w *Want) add(claim Claim, spent bool) bool {
 	return true
 }
 
-// isSpent says whether the round of a report cannot answer a new claim.
+// isSpent reports whether a new claim needs a new round: the pull has failed, or the pulled image is gone.
 func (r *Report) isSpent() bool { return r.Phase == Failed || r.Phase == Succeeded && !r.Present }
 
 func tooMany(detail string, image Reference) error {
@@ -127,13 +127,14 @@ func compare(a, b Reference) int {
 	return cmp.Or(cmp.Compare(a.registry, b.registry), cmp.Compare(a.path, b.path), cmp.Compare(a.version, b.version))
 }
 
-// Release removes all claims of an owner except the claims for kept images, and removes images without claims. Use kept
-// when a job's image has changed.
+// Release removes all claims of an owner except the claims for the images in kept, and removes Wants without claims.
+// After a change of a job's image, pass the new image in kept.
 func Release(wants []Want, owner Owner, kept ...Reference) []Want {
 	return filter(wants, func(w *Want, c *Claim) bool { return c.Owner != owner || slices.Contains(kept, w.Image) })
 }
 
-// filter keeps some claims, and removes images without claims.
+// filter returns the wants with only the claims for which keep returns true, and without Wants that have no claims
+// left.
 func filter(wants []Want, keep func(*Want, *Claim) bool) []Want {
 	var out []Want
 	for _, w := range wants {
@@ -150,9 +151,9 @@ func filter(wants []Want, keep func(*Want, *Claim) bool) []Want {
 	return out
 }
 
-// Sweep drops the claims of owners that do not exist any more, and the claims with a TTL that has passed since the
-// answer, or since the claim became Silent: see Judge. If exists cannot find out, exists must return true. after is the time until the next TTL passes; 0 for never. reports
-// must come from Merge.
+// Sweep drops the claims of owners that do not exist any more, and the claims whose TTL has passed. A TTL begins with
+// the result of the pull, or when the claim becomes Silent: see Judge. exists must return true if the existence of an
+// owner is unknown. after is the time until the next TTL passes; 0 for never. reports must come from Merge.
 func Sweep(wants []Want, reports []Report, exists func(Owner) bool, now time.Time) (left []Want, after time.Duration) {
 	left = filter(wants, func(w *Want, c *Claim) bool {
 		if !exists(c.Owner) {
@@ -165,7 +166,8 @@ func Sweep(wants []Want, reports []Report, exists func(Owner) bool, now time.Tim
 		ended, hasEnd := c.silentAt(&report)
 		hasEnd = hasEnd && !c.Since.IsZero()
 		if answer, answered := report.answer(c.Round); answered {
-			// The time of the answer comes from the Node, so the time is checked.
+			// The Node has written the time of the answer, so the time is limited to the period between the claim and
+			// now.
 			if ended, hasEnd = answer.Ended, true; ended.Before(c.Since) {
 				ended = c.Since
 			}

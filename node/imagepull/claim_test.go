@@ -33,7 +33,7 @@ func references() cmp.Option {
 	return cmp.Comparer(func(a, b imagepull.Reference) bool { return a == b })
 }
 
-// short are wants as words: image, round, and the claims with their rounds.
+// short returns wants as text: image, round, and the claims with their rounds.
 func short(wants []want) string {
 	var out []string
 	for _, w := range wants {

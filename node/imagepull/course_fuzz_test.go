@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// FuzzCourse takes a Node through random events: jobs come and go, pulls end and fail, images are deleted, the agent
-// dies before or after its record. In each step the bounds hold, and in the end every claim is answered although the
-// agent is woken by nothing but Step.After and the ends of pulls.
+// FuzzCourse takes a Node through random events: jobs are created and deleted, pulls succeed and fail, images are
+// deleted, and the agent dies before or after it records reports. In each step the bounds hold. In the end every
+// claim has a result, although only Step.After and the ends of pulls wake the agent.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(400) {
 		f.Add(seed)
@@ -33,7 +33,7 @@ func FuzzCourse(f *testing.F) {
 	})
 }
 
-// node is a Node with a runtime, an agent and an object for the API.
+// node simulates a Node: its container runtime, its agent, and its API object.
 type node struct {
 	t    *testing.T
 	seed uint64
@@ -45,7 +45,7 @@ type node struct {
 	bounds  bounds
 	images  map[imagepull.Reference]bool
 	pulls   []pull
-	ends    []time.Time // of the pulls
+	ends    []time.Time // the ends of the pulls
 	free    uint64
 	calm    bool
 }
@@ -63,7 +63,7 @@ func (n *node) image() imagepull.Reference {
 
 func (n *node) owner() imagepull.Owner { return imagepull.Owner(rune('u' + n.rand.IntN(4))) }
 
-// move is anything that may happen.
+// move makes one random event happen.
 func (n *node) move() {
 	switch n.rand.IntN(9) {
 	case 0:
@@ -81,7 +81,7 @@ func (n *node) move() {
 	case 2:
 		delete(n.images, n.image())
 	case 3:
-		n.pulls, n.ends = nil, nil // another agent
+		n.pulls, n.ends = nil, nil // a new agent starts
 	case 4:
 		n.free = 40 + uint64(n.rand.IntN(100))
 	case 5, 6:
@@ -91,7 +91,7 @@ func (n *node) move() {
 	}
 }
 
-// observe takes the ended pulls, then the images.
+// observe reads the ended pulls first, then the images, as Observed requires.
 func (n *node) observe() observed {
 	o := observed{Listed: n.calm || !n.chance(8), Free: &n.free}
 	for i := range n.pulls {
@@ -116,7 +116,7 @@ func (n *node) observe() observed {
 	return o
 }
 
-// look is the agent's pass. The agent may die before or after the record.
+// look runs the agent once. The agent may die before or after it records the reports.
 func (n *node) look() time.Duration {
 	o := n.observe()
 	s := imagepull.Next(n.wants, n.reports, o, n.bounds, n.now)
@@ -151,7 +151,7 @@ func (n *node) look() time.Duration {
 	return s.After
 }
 
-// check are the promises of each step.
+// check checks the guarantees of each step.
 func (n *node) check(s imagepull.Step, o observed) {
 	if len(n.wants) > 0 && s.After <= 0 || len(s.Reports) != len(n.wants) {
 		n.failf("nobody looks again, or reports are missing: %+v", s)
@@ -200,7 +200,7 @@ func (n *node) check(s imagepull.Step, o observed) {
 	}
 }
 
-// checkAnswers: a job that has succeeded stays so, and a job that has failed may only succeed.
+// checkAnswers checks that a job that is Done stays Done, and that a Broken job can only become Done.
 func (n *node) checkAnswers(before []report) {
 	for _, w := range n.wants {
 		for _, c := range w.Claims {
@@ -213,7 +213,7 @@ func (n *node) checkAnswers(before []report) {
 	}
 }
 
-// settle: nothing happens by itself any more. The agent looks when the step said, and at the ends of pulls.
+// settle lets the agent run without further events: only after Step.After and at the ends of pulls.
 func (n *node) settle() {
 	n.calm, n.free = true, 1000
 	for end := n.now.Add(2 * time.Hour); ; {

@@ -17,7 +17,7 @@ func ExamplePlan() {
 		fmt.Println(err)
 		return
 	}
-	// The objects of the Nodes: who wants which image, and how far the agents are.
+	// The API objects of the Nodes contain the wanted images and the agents' reports.
 	type object struct {
 		wants   []imagepull.Want
 		reports []imagepull.Report
@@ -57,7 +57,7 @@ func ExampleNext() {
 	}
 	wants := []imagepull.Want{{Image: image, Claims: []imagepull.Claim{{Owner: "job-1", Since: now, Policy: imagepull.Policy{Retries: 1}}}}}
 	bounds := imagepull.Bounds{Pulls: 2, Registries: imagepull.Registries{"docker.io/library"}}
-	var reports []imagepull.Report // the record
+	var reports []imagepull.Report // the recorded reports
 	look := func(seen imagepull.Observed) {
 		step := imagepull.Next(wants, reports, seen, bounds, now)
 		reports = step.Reports

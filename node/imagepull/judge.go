@@ -9,17 +9,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// respond is the time for an agent's first report, and for the last report after a deadline (OpenKruise,
-// pkg/controller/nodeimage).
+// respond is the time that an agent has for the first report about a claim, and for the last report after the claim's
+// deadline (as in OpenKruise, pkg/controller/nodeimage).
 const respond = 10 * time.Minute
 
-// State says how far a job is on a Node.
+// State is the state of a job's claim on a Node.
 type State string
 
 const (
 	// Unclaimed means that the job has no claim on the Node.
 	Unclaimed State = "Unclaimed"
-	// Active means that the claim waits for the pull's end.
+	// Active means that the claim waits for the end of the pull.
 	Active State = "Active"
 	// Silent means that no agent has reported about the claim within ten minutes, or within ten minutes after the
 	// deadline of the claim. Plan counts a ready Node as failed, and waits for the report of a Node that is not ready.
@@ -30,7 +30,7 @@ const (
 	Broken State = "Broken"
 )
 
-// Standing is how far a job is on a Node.
+// Standing is the state of a job's claim on a Node, with details.
 type Standing struct {
 	State State
 	// After is the time until a Node without further reports becomes Silent; 0 for never.
@@ -39,8 +39,8 @@ type Standing struct {
 	Why reason.Reason
 }
 
-// Judge says how far an owner's claim for an image is on a Node. reports must come from Merge. Times of the Node are
-// not used, so a Node can only delay the answer until the claim's deadline.
+// Judge returns the state of an owner's claim for an image on a Node. reports must come from Merge. Judge does not
+// use times written by the Node, so a hostile Node can only delay the result until the claim's deadline.
 func Judge(wants []Want, reports []Report, image Reference, owner Owner, now time.Time) Standing {
 	claim, found := claimOf(wants, image, owner)
 	if !found {
@@ -70,7 +70,7 @@ func Judge(wants []Want, reports []Report, image Reference, owner Owner, now tim
 // isReported reports whether an agent has reported about the claim.
 func (c *Claim) isReported(report *Report) bool { return report.Phase != "" && report.Round >= c.Round }
 
-// silentAt returns when a claim without an answer becomes Silent; ok is false for never.
+// silentAt returns the time when a claim without a result becomes Silent; ok is false for never.
 func (c *Claim) silentAt(report *Report) (at time.Time, ok bool) {
 	switch {
 	case !c.isReported(report):
@@ -98,9 +98,10 @@ func claimOf(wants []Want, image Reference, owner Owner) (Claim, bool) {
 // mostNamed is the largest number of names in a message.
 const mostNamed = 3
 
-// Condition returns a condition of a kind that says whether all wanted images are present on a Node: true if so, with
-// the reason "ImagesPresent"; false with the reason ImageAbsent and the names of absent images; unknown if an image was
-// never reported. Without any want the condition is true. generation is for observedGeneration. reports must come from
+// Condition returns a condition of the given type that says whether all wanted images are present on a Node. The
+// status is True with the reason "ImagesPresent" if all images are present, or if there are no wants. The status is
+// False if a reported image is absent, and Unknown if the only missing images were never reported; both have the
+// reason ImageAbsent and a message with the names. generation becomes observedGeneration. reports must come from
 // Merge.
 func Condition(kind string, generation int64, wants []Want, reports []Report) metav1.Condition {
 	out := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "ImagesPresent", ObservedGeneration: generation}
@@ -123,7 +124,7 @@ func Condition(kind string, generation int64, wants []Want, reports []Report) me
 	return out
 }
 
-// names lists a few names, and the number of the others.
+// names lists at most mostNamed names, and the number of further names.
 func names(all []string) string {
 	out := ""
 	for i, name := range all {

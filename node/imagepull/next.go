@@ -7,13 +7,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Do says what to do with a pull.
+// Do is the verb of an Action.
 type Do string
 
 const (
 	// Start means to begin a pull.
 	Start Do = "Start"
-	// Stop means to stop a pull. The result of a stopped pull must be dropped.
+	// Stop means to stop a pull. The caller must ignore the result of a stopped pull.
 	Stop Do = "Stop"
 )
 
@@ -31,7 +31,7 @@ type Action struct {
 type Step struct {
 	// Reports are the reports to record now, in the order of the wants.
 	Reports []Report
-	// Actions are the actions to carry out after the record, stops before starts.
+	// Actions are the actions to carry out after the reports are recorded, stops before starts.
 	Actions []Action
 	// After is the time until Next must be called again even if no pull ends; 0 for never.
 	After time.Duration
@@ -39,15 +39,15 @@ type Step struct {
 	Why reason.List
 }
 
-// These are the times until the next look at images and disk, because runtimes send no events: while pulls are wanted,
-// and afterwards.
+// These are the intervals at which the agent lists images and reads the free disk, because runtimes send no events:
+// lookSoon while pulls are wanted, and lookLater afterwards.
 const (
 	lookSoon  = 5 * time.Second
 	lookLater = time.Minute
 )
 
-// Next returns the next step of an agent. before are the recorded reports, from Merge. Images come first that come
-// first in wants.
+// Next returns the next step of an agent. before are the recorded reports, from Merge. Pulls begin in the order of
+// wants.
 func Next(wants []Want, before []Report, seen Observed, bounds Bounds, now time.Time) Step {
 	p := &pass{before: before, seen: &seen, bounds: &bounds, now: now, stored: byName(seen.Images)}
 	p.stopUnwanted(wants)
@@ -76,7 +76,7 @@ type pass struct {
 	step   Step
 }
 
-// judged is a Want with what this pass has found out.
+// judged is a Want with its new report and the findings of this call.
 type judged struct {
 	Report
 
@@ -84,11 +84,11 @@ type judged struct {
 	policy Policy
 	// held is the stored image; nil if the image is absent or unknown.
 	held *Image
-	// isDue says that an attempt may begin, and isPulling that a pull is in progress and not stopped.
+	// isDue means that an attempt may begin. isPulling means that a pull is in progress and not stopped.
 	isDue, isPulling bool
 }
 
-// stopUnwanted stops the pulls that nobody wants. There is no failure to report.
+// stopUnwanted stops the pulls of images that are not in wants any more. Such pulls have no report.
 func (p *pass) stopUnwanted(wants []Want) {
 	wanted := make(map[Reference]bool, len(wants))
 	for i := range wants {
@@ -105,7 +105,7 @@ func (p *pass) stop(pull Pull) {
 	p.step.Actions = append(p.step.Actions, Action{Do: Stop, Image: pull.Image, Round: pull.Round})
 }
 
-// judge brings the report of a Want up to date.
+// judge updates the report of a Want.
 func (p *pass) judge(w *Want) {
 	report, found := reportOf(p.before, w.Image)
 	if !found || report.Round != w.Round {
@@ -123,7 +123,7 @@ func (p *pass) judge(w *Want) {
 	p.idle(j)
 }
 
-// look finds the stored image.
+// look records whether the image of a Want is stored on the Node.
 func (p *pass) look(j *judged) {
 	if !p.seen.Listed {
 		return
@@ -143,7 +143,7 @@ func (p *pass) follow(j *judged, pull Pull) {
 		p.idle(j)
 	case pull.Ended && pull.Err == nil:
 		j.ID = cmp.Or(j.ID, pull.ID)
-		j.Present = true // a runtime may list the image under a name of its own
+		j.Present = true // the runtime may list the image under another name
 		p.succeed(j)
 	case pull.Ended:
 		p.attemptFailed(j, pull.Err)
@@ -168,7 +168,8 @@ func (p *pass) drop(pull Pull) {
 	}
 }
 
-// adopt records a pull in progress. A round that joins the pull of an earlier round begins with a first attempt.
+// adopt records a pull in progress. A new round that takes over the running pull of an earlier round counts this pull
+// as its first attempt.
 func (p *pass) adopt(j *judged) {
 	if j.Phase != Pulling {
 		j.Phase, j.Attempts, j.Again = Pulling, max(j.Attempts, 1), time.Time{}
@@ -199,14 +200,15 @@ func (p *pass) idle(j *judged) {
 		p.wait(j, PullRetried, j.Message, j.Again.Sub(p.now))
 	case j.policy.Limit(j.Started, p.now) <= 0:
 		p.fail(j, p.tooLong(j))
-	case j.Attempts > j.policy.retries(): // a claim with more retries was released
+	case j.Attempts > j.policy.retries(): // possible after the release of a claim that allowed more retries
 		p.fail(j, reason.Reason{Code: PullFailed, Detail: j.Message})
 	default:
 		j.isDue = true
 	}
 }
 
-// mustPull says whether a present image must be pulled: the policy says Always, and the round has not succeeded yet.
+// mustPull reports whether a present image must be pulled: the policy has Always, and the round has not succeeded
+// yet.
 func (p *pass) mustPull(j *judged) bool {
 	if !j.policy.Always {
 		return false
@@ -219,7 +221,8 @@ func (p *pass) mustPull(j *judged) bool {
 	return true
 }
 
-// settled begins anew for an image that must be kept and is absent, after a wait that grows with each loss.
+// settled handles a Want whose pull has ended. An absent image with Policy.Keep is pulled again, after a wait that
+// grows with each loss.
 func (p *pass) settled(j *judged) {
 	if !j.policy.Keep || j.Present || !p.seen.Listed || p.bounds.Registries.Allow(j.Image) != nil {
 		return
@@ -236,12 +239,12 @@ func (p *pass) settled(j *judged) {
 	}
 }
 
-// succeed records the end of a pull.
+// succeed records the success of a pull.
 func (p *pass) succeed(j *judged) {
 	j.Phase, j.Ended, j.Again, j.Message = Succeeded, p.now, time.Time{}, ""
 }
 
-// fail records the end of a pull for which no attempt is left.
+// fail records the failure of a pull without further attempts.
 func (p *pass) fail(j *judged, err error) {
 	j.Phase, j.Ended, j.Again = Failed, p.now, time.Time{}
 	code, message := reason.ForCondition(err)

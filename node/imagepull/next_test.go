@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// step is the compared part of a Step: reports, actions and reasons as words.
+// step contains the fields of a Step that the test compares, with reports, actions and reasons as text.
 type step struct {
 	Reports, Actions string
 	After            time.Duration
@@ -52,7 +52,7 @@ func compact(s imagepull.Step) step {
 	return step{strings.Join(reports, ", "), strings.Join(actions, ", "), s.After, strings.Join(why, " ")}
 }
 
-// wanted are images with a claim each, in round 1.
+// wanted returns a Want for each image, with one claim in round 1.
 func wanted(p policy, names ...string) (out []want) {
 	for _, name := range names {
 		out = append(out, want{Image: ref(name), Round: 1, Claims: []claim{{Owner: "x", Round: 1, Since: at(0), Policy: p}}})
@@ -74,7 +74,7 @@ func stored(names ...string) observed {
 	return o
 }
 
-// with adds pulls.
+// with returns the observation with the given pulls.
 func with(o observed, pulls ...pull) observed {
 	o.Pulls = pulls
 	return o

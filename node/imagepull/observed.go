@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Image is an image stored on a Node, as the container runtime lists the image.
+// Image is an image stored on a Node, from the list of the container runtime.
 type Image struct {
 	// ID is the image's ID in the runtime.
 	ID string
@@ -35,20 +35,22 @@ type Pull struct {
 	// Image and Round come from the Action that began the pull.
 	Image Reference
 	Round int64
-	// Ended says that the pull has ended, and Err is the error of a failed pull. The text of Err must not contain
-	// credentials. An error marked by reason.Final is not retried.
+	// Ended means that the pull has ended. Err is the error of a failed pull, and its text must not contain
+	// credentials. A pull is not retried after an error marked by reason.Final.
 	Ended bool
 	Err   error
 	// ID is the ID of the pulled image.
 	ID string
-	// Stopping says that the pull was stopped and has not ended yet. The pull takes a place, and has no result.
+	// Stopping means that the pull was stopped and has not ended yet. Such a pull still counts for Bounds.Pulls, and
+	// its result is ignored.
 	Stopping bool
 }
 
-// Observed is the state of a Node. Read the ended pulls first, then the images: then the images include the results of
-// all pulls.
+// Observed is the state of a Node. Read the ended pulls first and the images afterwards, so that Images contains the
+// images of all ended pulls.
 type Observed struct {
-	// Listed says that Images is the runtime's whole list. Otherwise no image counts as lost, and no pull begins.
+	// Listed means that Images is the complete list of the runtime. If Listed is false, no image counts as lost, and
+	// no pull begins.
 	Listed bool
 	Images []Image
 	// Pulls are the pulls in progress and the ended pulls, each image once except for stopped pulls.
@@ -57,11 +59,12 @@ type Observed struct {
 	Free *uint64
 }
 
-// Registries lists the allowed registries: a host with port as in "registry.example:5000", a host and the begin of a
-// path as in "ghcr.io/team", all hosts of a domain as in "*.example.com", or "*" for all. An empty list allows none.
+// Registries lists the allowed registries: a host with port as in "registry.example:5000", a host and the beginning
+// of a path as in "ghcr.io/team", all hosts of a domain as in "*.example.com", or "*" for all registries. An empty
+// list allows no registry.
 type Registries []string
 
-// Allow returns nil, or the reason why the registry of an image is not allowed: a RegistryNotAllowed.
+// Allow returns nil if the registry of an image is allowed, and otherwise a reason with the code RegistryNotAllowed.
 func (r Registries) Allow(image Reference) error {
 	for _, entry := range r {
 		host, path, _ := strings.Cut(strings.TrimSuffix(entry, "/"), "/")
@@ -90,7 +93,8 @@ type Bounds struct {
 	// Pulls is the largest number of pulls at the same time; 0 or less means 1.
 	Pulls int
 	// Bytes is the largest size of all wanted images together, in bytes; 0 means no limit. The size of an image comes
-	// from Want.Bytes or from an earlier pull. An image of unknown size is pulled if there is room for any image.
+	// from Want.Bytes or from an earlier pull. An image of unknown size is pulled unless the limit is already
+	// reached.
 	Bytes uint64
 	// Floor is the number of bytes of free disk that no pull may use; 0 means no limit. Below the floor, pulls in
 	// progress are stopped, and count as failed attempts.

@@ -19,9 +19,9 @@ type Rules struct {
 	Window Window
 }
 
-// Progress is the record of a job in the job's status.
+// Progress contains the values that a job stores in its status.
 type Progress struct {
-	// Started and Ended are when the job began and ended; zero if not yet.
+	// Started and Ended are the times when the job began and ended; zero if not yet.
 	Started, Ended time.Time
 	// Known and Held are as in completion.Progress.
 	Known int
@@ -34,9 +34,9 @@ type Node struct {
 	Name string
 	// Standing comes from Judge.
 	Standing Standing
-	// NotReady says why the Node cannot pull now; empty if the Node can.
+	// NotReady is the reason why the Node cannot pull now; empty if the Node can pull.
 	NotReady string
-	// LacksSecret says that the Node's object lacks a pull secret of the job.
+	// LacksSecret means that the Node's object lacks a pull secret of the job.
 	LacksSecret bool
 }
 
@@ -49,24 +49,24 @@ type JobStep struct {
 	State completion.State
 	// Start are the names of the Nodes on which to claim the image now, in order.
 	Start []string
-	// AddSecrets are the names of further Nodes whose objects must get the job's pull secrets. A claim on such a Node
-	// is made already, so the parallelism does not count.
+	// AddSecrets are the names of further Nodes whose objects must get the job's pull secrets. These Nodes already
+	// have a claim of the job, so the parallelism does not limit AddSecrets.
 	AddSecrets []string
-	// Remove says that the TTL has passed, and that the job must be deleted.
+	// Remove means that the TTL has passed, and that the job must be deleted.
 	Remove bool
 	// After is the time until Plan must be called again even if no event occurs; 0 for never.
 	After time.Duration
-	// Counts and FailedNodes, the sorted names of failed Nodes, are for the job's status. Both are empty for a job that
-	// was over before: keep the recorded values.
+	// Counts and FailedNodes are for the job's status. FailedNodes are the sorted names of failed Nodes. Both are
+	// empty if the job was over before this call: then keep the recorded values.
 	Counts      Counts
 	FailedNodes []string
 	// Why explains why the job has ended, or why Nodes wait.
 	Why reason.List
 }
 
-// Plan returns the next step of a job. Nodes come first that come first in the list, so put Nodes first whose Pods are
-// updated first. A Node that is not ready waits, and has not failed. A job without Nodes is complete unless the job is
-// endless. At the deadline, every Node that is not done has failed.
+// Plan returns the next step of a job. Pulls begin in the order of nodes, so put the Nodes whose Pods are updated
+// first at the beginning. A Node that is not ready waits, and does not count as failed. A job without Nodes is
+// complete unless the job is endless. At the deadline, every Node that is not Done counts as failed.
 func Plan(nodes []Node, rules Rules, progress Progress, now time.Time) JobStep {
 	p := &plan{}
 	if progress.Ended.IsZero() {
@@ -103,7 +103,8 @@ func Plan(nodes []Node, rules Rules, progress Progress, now time.Time) JobStep {
 type plan struct {
 	JobStep
 
-	// missing are the Nodes to claim, rest all Nodes without an answer, and idle the Nodes that are not ready.
+	// missing are the ready Nodes without a claim, rest are all Nodes without a result, and idle are the Nodes that
+	// are not ready.
 	missing, rest, idle []string
 }
 
@@ -151,7 +152,7 @@ func (p *plan) fail(n *Node) {
 	}
 }
 
-// start chooses the Nodes to begin with, and explains why others wait.
+// start chooses the first n missing Nodes, and explains why other Nodes wait.
 func (p *plan) start(n int, closed time.Duration) {
 	p.Start = slices.Clone(p.missing[:n])
 	p.Counts.Active += n
@@ -165,7 +166,7 @@ func (p *plan) start(n int, closed time.Duration) {
 	}
 }
 
-// failRest counts each Node without an answer as failed, once.
+// failRest counts each Node without a result as failed.
 func (p *plan) failRest() {
 	p.Counts.Active, p.Counts.Waiting = 0, 0
 	p.Counts.Failed += len(p.rest)

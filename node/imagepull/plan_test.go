@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// nodes reads Nodes from words: a name and the first letters of states, such as "n1:active,notready,lacks".
+// nodes parses Nodes from text. Each word is a name with states, such as "n1:active,notready,lacks".
 func nodes(words string) (out []imagepull.Node) {
 	for word := range strings.FieldsSeq(words) {
 		name, states, _ := strings.Cut(word, ":")
@@ -40,7 +40,7 @@ func nodes(words string) (out []imagepull.Node) {
 	return out
 }
 
-// jobStep is the compared part of a JobStep.
+// jobStep contains the fields of a JobStep that the test compares.
 type jobStep struct {
 	State  completion.State
 	Start  string
@@ -109,7 +109,7 @@ func TestPlanNames(t *testing.T) {
 	}
 }
 
-// FuzzPlan: each Node is counted once, no more Nodes are begun than allowed, and none that is begun already.
+// FuzzPlan: each Node is counted once, pulls begin on no more Nodes than allowed, and no pull begins twice on a Node.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte("0123456789"), 3, byte(0), int64(10))
 	f.Add([]byte{5, 5, 5, 25, 45, 65, 33}, 0, byte(255), int64(-1))

@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// These are the values for fields without a value (OpenKruise, pkg/daemon/imagepuller).
+// These are the defaults for fields without a value, as in OpenKruise (pkg/daemon/imagepuller).
 const (
 	defaultTimeout = 10 * time.Minute
 	defaultRetries = 3
 )
 
-// Policy says how an image is pulled. The zero value pulls an absent image once, within ten minutes.
+// Policy says how an image is pulled. With the zero value, an absent image is pulled in one attempt, within ten
+// minutes.
 type Policy struct {
-	// Always pulls the image even if present, once for each claim.
+	// Always means that the image is pulled even if present, once for each claim.
 	Always bool
-	// Keep pulls the image again whenever the image disappears or could not be pulled, with growing waits.
+	// Keep means that the image is pulled again, with growing waits, whenever the image disappears or all attempts
+	// have failed.
 	Keep bool
 	// Timeout is the time for a single attempt; 0 or less means 10 minutes.
 	Timeout time.Duration
 	// Retries is the number of attempts after the first; a negative number means 3.
 	Retries int
-	// Deadline is the time from the begin of the first attempt until the pull fails; nil for none.
+	// Deadline is the time after the start of the first attempt at which the pull fails; nil for none.
 	Deadline *time.Duration
-	// TTL is the time from a claim's answer until Sweep drops the claim; nil for never.
+	// TTL is the time from the result for a claim until Sweep drops the claim; nil for never.
 	TTL *time.Duration
 }
 
@@ -53,8 +55,9 @@ func (p Policy) with(q Policy) Policy {
 	return out
 }
 
-// Limit returns the time for the attempt that begins now: the timeout, or the time left until the deadline. started is
-// when the first attempt began; zero means now. The result is 0 or less if the deadline has passed.
+// Limit returns the time for the attempt that begins now: the timeout, or the time left until the deadline if
+// shorter. started is the start of the first attempt; zero means now. The result is 0 or less if the deadline has
+// passed.
 func (p Policy) Limit(started, now time.Time) time.Duration {
 	limit := p.timeout()
 	if p.Deadline == nil {
@@ -72,8 +75,8 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// Retry says how long to wait before the next attempt after a number of failed attempts, and whether no attempt is
-// left, because of Retries or because the deadline passes before. started is when the first attempt began.
+// Retry returns the wait before the next attempt after a number of failed attempts. over is true if no attempt is
+// left, because of Retries or because the deadline passes during the wait. started is the start of the first attempt.
 func Retry(p Policy, attempts int, started, now time.Time) (after time.Duration, over bool) {
 	if attempts > p.retries() {
 		return 0, true
@@ -82,8 +85,8 @@ func Retry(p Policy, attempts int, started, now time.Time) (after time.Duration,
 	return after, p.Deadline != nil && p.Limit(started, now.Add(after)) <= 0
 }
 
-// These are the shortest and longest waits before a lost image is pulled again, and the time after which a loss counts
-// as the first.
+// These are the shortest and longest waits before a lost image is pulled again. If an image was present for the time
+// steady, its next loss counts as the first loss.
 const (
 	firstLoss   = time.Minute
 	longestLoss = 4 * time.Hour
@@ -117,7 +120,7 @@ func (w Window) Wait(now time.Time) time.Duration {
 	}
 	local, opens := now.In(cmp.Or(w.Location, time.UTC)), w.Opens%(24*time.Hour)
 	for day := local.Day() - 1; ; day++ {
-		// time.Date keeps the time on the clock on days with 23 or 25 hours.
+		// time.Date gives the right clock time also on days with 23 or 25 hours.
 		opening := time.Date(local.Year(), local.Month(), day, 0, 0, int(opens/time.Second), int(opens%time.Second), local.Location())
 		switch wait := opening.Sub(now); {
 		case wait > 0:

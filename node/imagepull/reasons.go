@@ -2,12 +2,12 @@ package imagepull
 
 import "github.com/workloadkit/workloadkit/reason"
 
-// These are reasons why an image is not pulled now, or why a report is not believed. Other reasons come from package
+// These are reasons why an image is not pulled now, or why a report is ignored. Other reasons come from package
 // completion.
 const (
 	// InvalidImage means that the name of an image is not valid.
 	InvalidImage reason.Code = "InvalidImage"
-	// TooManyImages means that a Node's object already holds the largest number of images or claims.
+	// TooManyImages means that a Node's object already contains the largest number of images or claims.
 	TooManyImages reason.Code = "TooManyImages"
 	// RegistryNotAllowed means that the Node must not pull from the registry of an image.
 	RegistryNotAllowed reason.Code = "RegistryNotAllowed"
@@ -15,9 +15,9 @@ const (
 	ImagesUnknown reason.Code = "ImagesUnknown"
 	// PullAwaited means that a pull is in progress.
 	PullAwaited reason.Code = "PullAwaited"
-	// PullsReached means that the Node pulls as many images at the same time as allowed.
+	// PullsReached means that the Node already pulls as many images at the same time as Bounds.Pulls allows.
 	PullsReached reason.Code = "PullsReached"
-	// BytesReached means that the wanted images of the Node are as large as allowed.
+	// BytesReached means that the wanted images of the Node have reached the size that Bounds.Bytes allows.
 	BytesReached reason.Code = "BytesReached"
 	// DiskBelowFloor means that the Node has, or would have after the pull, less free disk than required.
 	DiskBelowFloor reason.Code = "DiskBelowFloor"
@@ -39,6 +39,6 @@ const (
 	NodesNotReady reason.Code = "NodesNotReady"
 	// NodesNotFound means that a job names Nodes that do not exist.
 	NodesNotFound reason.Code = "NodesNotFound"
-	// ReportRefused means that a Node's report makes no sense, and is ignored.
+	// ReportRefused means that a Node's report has impossible values, and is ignored.
 	ReportRefused reason.Code = "ReportRefused"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are parts of names that the users of an image may leave out.
+// These are the parts of image names that may be omitted.
 const (
 	hub       = "docker.io"
 	hubLegacy = "index.docker.io"
@@ -33,7 +33,7 @@ type Reference struct {
 
 // Parse reads the name of an image as container runtimes do (github.com/distribution/reference, ParseDockerRef): the
 // registry is docker.io and the tag "latest" if missing. If the name has a tag and a digest, the tag is dropped. The
-// error is an InvalidImage.
+// error has the code InvalidImage.
 func Parse(image string) (Reference, error) {
 	name, digest, byDigest := strings.Cut(image, "@")
 	tag := ""
@@ -52,7 +52,7 @@ func Parse(image string) (Reference, error) {
 	}
 }
 
-// Join makes a Reference from a name without tag, and from a tag or a digest. The error is an InvalidImage.
+// Join makes a Reference from a name without tag, and from a tag or a digest. The error has the code InvalidImage.
 func Join(name, version string) (Reference, error) {
 	if !isTag(version) && !isDigest(version) {
 		return Reference{}, invalidImage(name+":"+version, "neither a tag nor a digest")
@@ -144,7 +144,8 @@ func joined(name, version string) string {
 	}
 }
 
-// isTag says whether a string is a tag: at most 128 letters, digits, and, not as the first, dots and dashes.
+// isTag reports whether a string is a tag: at most 128 letters, digits, underscores, dots and dashes, with no dot or
+// dash at the beginning.
 func isTag(s string) bool {
 	if s == "" || len(s) > longestTag || s[0] == '.' || s[0] == '-' {
 		return false
@@ -154,7 +155,7 @@ func isTag(s string) bool {
 	})
 }
 
-// isDigest says whether a string is a digest with an algorithm known to container runtimes
+// isDigest reports whether a string is a digest with an algorithm that container runtimes know
 // (github.com/opencontainers/go-digest).
 func isDigest(s string) bool {
 	algorithm, sum, _ := strings.Cut(s, ":")
@@ -170,7 +171,7 @@ func isDigest(s string) bool {
 	return length > 0 && len(sum) == length && isHex(sum)
 }
 
-// isHost says whether a string is a host with an optional port.
+// isHost reports whether a string is a host with an optional port.
 func isHost(s string) bool {
 	if len(s) > longestHost {
 		return false
@@ -201,8 +202,8 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// isPath says whether a string is the path of a repository: parts of lower case letters and digits, with a dot, one or
-// two underscores, or dashes in between.
+// isPath reports whether a string is the path of a repository. The parts of a path contain lower case letters and
+// digits, separated by a dot, one or two underscores, or dashes.
 func isPath(s string) bool {
 	if len(s) > longestPath {
 		return false

@@ -14,7 +14,7 @@ import (
 // sum is a digest.
 var sum = "sha256:" + strings.Repeat("0123456789abcdef", 4)
 
-// parts is the compared part of a Reference.
+// parts contains the values of a Reference that the test compares.
 type parts struct{ Name, Version, Digest, Normal string }
 
 func partsOf(r imagepull.Reference) parts {
@@ -78,12 +78,13 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: a Reference follows the grammar of container runtimes, and its names lead to the same Reference.
+// FuzzParse: a Reference follows the grammar of container runtimes, and parsing each of its names gives the same
+// Reference.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"nginx", "docker.io/library/nginx:1.25", "reg.io:5000/a/b", "a/b:v1@" + sum, "[::1]:5000/a", "A/b", "a:.", "library/library/a", "docker.io/a", "localhost/a"} {
 		f.Add(s)
 	}
-	// The grammar of github.com/distribution/reference, whole.
+	// This is the complete grammar of github.com/distribution/reference.
 	const label, name = `(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])`, `[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*`
 	grammar := regexp.MustCompile(`^(?:` + label + `(?:\.` + label + `)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/` + name + `(?:/` + name + `)*(?::\w[\w.-]{0,127}|@sha(?:256|384|512):[a-f0-9]{64,128})$`)
 	f.Fuzz(func(t *testing.T, image string) {
@@ -137,7 +138,7 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
-// ref is the Reference of a valid image.
+// ref returns the Reference of a valid image.
 func ref(image string) imagepull.Reference {
 	r, err := imagepull.Parse(image)
 	if err != nil {

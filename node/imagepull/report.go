@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Phase says how far a pull is.
+// Phase is the progress of a pull.
 type Phase string
 
 const (
@@ -32,28 +32,28 @@ type Report struct {
 	Image Reference
 	// Round is the round of the Want to which the report belongs.
 	Round int64
-	// Phase says how far the pull of the round is.
+	// Phase is the progress of the round's pull.
 	Phase Phase
-	// Present says that the image was stored on the Node at the last look.
+	// Present means that the image was stored on the Node when the agent last listed the images.
 	Present bool
 	// Attempts is the number of attempts that have begun since Started.
 	Attempts int
-	// Started is when the first attempt began, Ended when the image was pulled or failed, and Again when the next
-	// attempt may begin; zero if not yet, or not at all.
+	// Started is the start of the first attempt. Ended is the time of the success or of the final failure. Again is
+	// the earliest time of the next attempt. Each is zero if not yet known, or if there is no such time.
 	Started, Ended, Again time.Time
-	// Losses is the number of times that the image disappeared, or could not be pulled with Policy.Keep, each less than
-	// a day after the last.
+	// Losses is the number of times in a row, each less than a day after the last, that the image has disappeared or
+	// that all attempts have failed, with Policy.Keep.
 	Losses int
-	// ID is the image's ID in the container runtime, and Bytes the size in bytes; 0 if unknown.
+	// ID is the image's ID in the container runtime. Bytes is the size in bytes; 0 if unknown.
 	ID    string
 	Bytes uint64
 	// Message explains the last failure, in at most 512 bytes.
 	Message string
-	// Answers are the answers of earlier pulls: the newest success and the newest failure.
+	// Answers are the results of earlier rounds: the newest success and the newest failure.
 	Answers []Answer
 }
 
-// Answer is the end of a pull.
+// Answer is the result of a round's pull.
 type Answer struct {
 	Round int64
 	// Phase is Succeeded or Failed.
@@ -73,7 +73,7 @@ func reportOf(reports []Report, image Reference) (Report, bool) {
 	return reports[i], true
 }
 
-// answer returns the answer for a claim of a round: a success rather than a failure.
+// answer returns the result for a claim made in a round. A success has precedence over a failure.
 func (r *Report) answer(round int64) (best Answer, answered bool) {
 	for _, a := range r.all() {
 		if a.Round >= round && (!answered || a.Phase == Succeeded || best.Phase == Failed) {
@@ -83,7 +83,7 @@ func (r *Report) answer(round int64) (best Answer, answered bool) {
 	return best, answered
 }
 
-// all returns the earlier answers, and last the present answer if the pull has ended.
+// all returns the results of earlier rounds, followed by the result of the present round if its pull has ended.
 func (r *Report) all() []Answer {
 	out := slices.Clone(r.Answers)
 	if r.Phase.isFinal() {
@@ -115,7 +115,7 @@ func (r *Report) renewed(round int64) Report {
 	}
 }
 
-// These are limits for reports: larger values are ignored or cut.
+// These are limits for reports: Merge reduces or drops larger numbers, and cuts longer texts.
 const (
 	longestText = 512
 	mostBytes   = 1 << 50 // 1 PiB
@@ -123,12 +123,13 @@ const (
 	mostReasons = 16
 )
 
-// Merge checks reports, which a Node may have forged, and adds them to the recorded reports. The result has at most one
-// report for each Want, in the order of the wants. A report of an unwanted image, an unknown round or an earlier round
-// than recorded is dropped, with at most 16 reasons; the recorded report stays, if the recorded report is valid. Times
-// in the future become the present, and texts are cut.
+// Merge checks reports, which a Node may have forged, and adds them to the recorded reports. The result has at most
+// one report for each Want, in the order of the wants. A report is dropped if the image is not wanted, if the round
+// has not begun, or if the round is earlier than the recorded round. Then the recorded report stays if that report is
+// valid. why has at most 16 reasons. Times in the future become the present, and texts are cut.
 //
-// Agents use Merge before they write their object, and controllers before they read the object, with nothing recorded.
+// Agents call Merge before they write the Node's object. Controllers call Merge with nil for recorded when they read
+// the Node's object.
 func Merge(wants []Want, recorded, reports []Report, now time.Time) (merged []Report, why reason.List) {
 	known := make(map[Reference]int64, len(wants))
 	for _, w := range wants {
@@ -174,7 +175,7 @@ func Merge(wants []Want, recorded, reports []Report, now time.Time) (merged []Re
 	return merged, why
 }
 
-// earlier returns a recorded report's answers, without the answer that a later report repeats.
+// earlier returns the results in a recorded report, without a result that the later report repeats.
 func (r *Report) earlier(later *Report) []Answer {
 	if r.Round == later.Round && r.Phase == later.Phase {
 		return r.Answers
@@ -182,7 +183,7 @@ func (r *Report) earlier(later *Report) []Answer {
 	return r.all()
 }
 
-// problem says why a report makes no sense; empty if the report does.
+// problem returns the reason why the values of a report are impossible; empty if the values are possible.
 func (r *Report) problem(round int64) string {
 	switch {
 	case r.Round < 0 || r.Round > round:
@@ -226,7 +227,7 @@ func past(t, now time.Time) time.Time {
 	return t
 }
 
-// text makes a text from a Node or a registry fit for an event: valid UTF-8 on a line, at most 512 bytes.
+// text makes a text from a Node or a registry fit for an event: valid UTF-8 on one line, at most 512 bytes.
 func text(s string) string {
 	s = strings.ToValidUTF8(reason.Shorten(s, longestText-len("...")), "?")
 	s = strings.Map(func(c rune) rune {

@@ -101,7 +101,7 @@ func TestMergeIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzMerge: a forged report is within the limits after Merge, and Merge changes nothing more the second time.
+// FuzzMerge: a forged report is within the limits after Merge, and a second Merge changes nothing.
 func FuzzMerge(f *testing.F) {
 	f.Add(int64(2), int64(1), "Succeeded", 3, 4, int64(7), int64(-7), int64(1<<60), uint64(9), "id", "message")
 	f.Add(int64(0), int64(-1), "", -1, 1<<40, int64(0), int64(0), int64(0), uint64(1<<63), "\x00", "\xff\xfe\u0085")

@@ -28,7 +28,7 @@ func onNode(node, name string, edit ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// words are accepted states, and the codes of refusals.
+// words returns accepted states, and the codes of refusals, as text.
 func words(states map[types.UID][]probing.ProbeState) string {
 	var out []string
 	for _, uid := range []types.UID{"u", "v", "w", "x"} {
@@ -41,7 +41,7 @@ func words(states map[types.UID][]probing.ProbeState) string {
 
 func TestAccept(t *testing.T) {
 	entries := []probing.Entry{entry("u", "m#p", "m#q", "u-app"), entry("v", "m#p"), entry("w", "m#p")}
-	pods := []*corev1.Pod{onNode("n1", "u"), onNode("n2", "v"), onNode("n1", "x")} // w has gone, v is elsewhere
+	pods := []*corev1.Pod{onNode("n1", "u"), onNode("n2", "v"), onNode("n1", "x")} // w is gone, v is on another Node
 	yes := func(name string) probing.ProbeState { return said(name, "Succeeded", "", 10) }
 	renamed := report("u", yes("m#p"))
 	renamed.Name = "other"
@@ -76,7 +76,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestFlood: node.md 4.9, a Node cannot flood the manager with reasons or long messages.
+// TestFlood: a Node cannot flood the manager with reasons or long messages.
 func TestFlood(t *testing.T) {
 	var flood []probing.ProbeState
 	for i := range 5000 {

@@ -28,12 +28,12 @@ type Assigned struct {
 	Probe     corev1.Probe
 }
 
-// Assign returns the entries of each Node for the given Pods, sorted by the Pods' namespaces and names. The entries of
-// a Node are complete if all Pods of the Node are given: whatever stands in the present spec besides must be removed,
-// such as entries of Pods that have gone, and probes of Markers that have gone. Pods without probes have no entry, and
-// probes without container are left out. Probes that cannot be resolved are left out, and unusable says why. Pods that
-// are not yet or no longer probed have no entry: see IsProbed. Nodes without an agent, such as virtual Nodes, also
-// have entries, for the caller to ignore.
+// Assign returns the entries of each Node for the given Pods, sorted by the Pods' namespaces and names. If pods
+// contains all Pods of a Node, the entries of the Node are complete. The caller must then remove all other entries
+// from the Node's spec, such as entries of deleted Pods and probes of deleted Markers. Pods without probes have no
+// entry, and probes of unknown containers are left out. Probes that cannot be resolved are left out, and unusable
+// contains the reasons. Pods that are not yet or no longer probed have no entry: see IsProbed. Nodes without an
+// agent, such as virtual Nodes, also have entries, which the caller should ignore.
 func (b *Book) Assign(pods []*corev1.Pod) (byNode map[string][]Entry, unusable reason.List) {
 	byNode = map[string][]Entry{}
 	for _, pod := range pods {
@@ -77,10 +77,11 @@ func (b *Book) assigned(pod *corev1.Pod) (probes []Assigned, unusable reason.Lis
 	return probes, unusable
 }
 
-// Carried returns the probes that a Pod carries in its own annotations, for agents that read no spec of a Node, such as
-// the agents of virtual Nodes. A webhook calls Carried when the Pod is created. Only probes with a condition are
-// carried, for containers that exist, and without marks. If two probes have the same container and name, or the same
-// condition, the first is carried. markers are the names of all Markers of the Pod, for Annotations.List.
+// Carried returns the probes to write into a Pod's own annotations, for agents that read no spec of a Node, such as
+// the agents of virtual Nodes. A webhook calls Carried when the Pod is created. The result contains only probes with
+// a condition, for containers that exist, and without marks. If two probes have the same container and name, or the
+// same condition, the result contains the first probe only. markers are the names of all Markers of the Pod, for
+// Annotations.List.
 func (b *Book) Carried(pod *corev1.Pod) (probes []Probe, markers []string) {
 	for _, m := range b.Of(pod) {
 		markers = append(markers, m.Name)
@@ -101,8 +102,8 @@ func (b *Book) Carried(pod *corev1.Pod) (probes []Probe, markers []string) {
 }
 
 // Join joins the entries of a Node from several sources, such as Markers and liveness probes run by the agent. The
-// result is sorted by the Pods' namespaces and names. If two sources name the same probe of a Pod, the first counts,
-// and repeated says so.
+// result is sorted by the Pods' namespaces and names. If two sources name the same probe of a Pod, the result
+// contains the first probe, and repeated contains a reason.
 func Join(sources ...[]Entry) (entries []Entry, repeated reason.List) {
 	index := map[types.UID]int{}
 	for _, source := range sources {

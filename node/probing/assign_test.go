@@ -27,7 +27,7 @@ func marker(name string, probes ...probing.Probe) probing.Marker {
 	return probing.Marker{Namespace: "ns", Name: name, Selector: labels.SelectorFromSet(labels.Set{"app": "db"}), Probes: probes}
 }
 
-// probe is a probe of the container app by a command.
+// probe returns a probe that runs a command in the container app.
 func probe(name string, edit ...func(*probing.Probe)) probing.Probe {
 	p := probing.Probe{Name: name, Container: "app", Probe: command()}
 	for _, e := range edit {
@@ -44,7 +44,7 @@ func condition(t corev1.PodConditionType) func(*probing.Probe) {
 	return func(p *probing.Probe) { p.Condition = t }
 }
 
-// labeled sets a label in a state.
+// labeled adds a label to the marks of a state.
 func labeled(state probing.State, key, value string) func(*probing.Probe) {
 	return func(p *probing.Probe) {
 		p.Marks = append(p.Marks, probing.Marks{State: state, Labels: map[string]string{key: value}})
@@ -68,7 +68,7 @@ func codes(list reason.List) string {
 	return strings.Join(out, " ")
 }
 
-// spec is entries in words.
+// spec returns entries as text.
 func spec(entries []probing.Entry) string {
 	var out []string
 	for _, e := range entries {
@@ -162,7 +162,7 @@ func TestNewBook(t *testing.T) {
 	}
 }
 
-// TestCarried: PP-13, what a Pod carries itself.
+// TestCarried: the probes and Markers for a Pod's own annotations.
 func TestCarried(t *testing.T) {
 	b := book(t,
 		marker("a", probe("p", condition("example.com/a"), labeled("Succeeded", "role", "master")), probe("q"), probe("r", condition("example.com/r"), inContainer("none"))),
@@ -177,7 +177,7 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// TestJoin: EL-60, probes of a source other than Markers stand beside the Markers' probes.
+// TestJoin: the entries of a Node contain probes of Markers and probes of another source.
 func TestJoin(t *testing.T) {
 	noIP := entry("v", "v-app")
 	noIP.IP = ""
@@ -201,7 +201,7 @@ func TestSplitName(t *testing.T) {
 	}
 }
 
-// BenchmarkAssign: the spec of a Node with 100 Pods, selected by ten Markers each.
+// BenchmarkAssign measures Assign for a Node with 100 Pods, each selected by ten Markers.
 func BenchmarkAssign(b *testing.B) {
 	var markers []probing.Marker
 	for i := range 10 {

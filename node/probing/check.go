@@ -43,8 +43,8 @@ type HTTPGet struct {
 }
 
 // checkOf returns the Check of a probe in a Pod with the given IP address. Every request goes to the Pod's address,
-// whatever host the probe names: an agent reaches hosts that the author of a probe must not reach. Port names must have
-// been replaced: see Resolve. The error is a reason.Reason with the code UnusableProbe.
+// even if the probe names another host, because an agent can reach hosts that the author of a probe must not reach.
+// Port names must be resolved before: see Resolve. The error is a reason.Reason with the code UnusableProbe.
 func checkOf(probe *corev1.Probe, podIP string) (Check, error) {
 	check := Check{Timeout: seconds(probe.TimeoutSeconds)}
 	handlers := 0
@@ -96,7 +96,7 @@ func httpGetOf(action *corev1.HTTPGetAction, address netip.Addr) (*HTTPGet, erro
 	return &HTTPGet{Scheme: scheme, Address: at, Path: "/" + strings.TrimLeft(action.Path, "/"), Headers: action.HTTPHeaders}, nil
 }
 
-// portAt accepts a number, also as text, as the kubelet does (pkg/probe/util.go).
+// portAt accepts a port number as a number or as text, as the kubelet does (pkg/probe/util.go).
 func portAt(path string, port intstr.IntOrString, address netip.Addr) (netip.AddrPort, error) {
 	number := int(port.IntVal)
 	if port.Type == intstr.String {
@@ -111,9 +111,9 @@ func portAt(path string, port intstr.IntOrString, address netip.Addr) (netip.Add
 	return netip.AddrPortFrom(address, uint16(number)), nil
 }
 
-// Resolve returns a copy of a probe for the spec of a Node: port names become the numbers of the container's ports, and
-// the field host is emptied. If no port has the name, text that is a number counts as a number. The error is a
-// reason.Reason with the code UnusableProbe.
+// Resolve returns a copy of a probe for the spec of a Node: port names are replaced by the numbers of the container's
+// ports, and the field host is emptied. If no port has the name, a name that consists of digits counts as a port
+// number. The error is a reason.Reason with the code UnusableProbe.
 func Resolve(probe *corev1.Probe, container *corev1.Container) (corev1.Probe, error) {
 	resolved := *probe.DeepCopy()
 	if get := resolved.HTTPGet; get != nil {
@@ -152,7 +152,7 @@ func unusable(path, found, detail string) reason.Reason {
 	return reason.Reason{Code: UnusableProbe, Path: path, New: reason.Shorten(found, 63), Detail: detail, Remedy: "repair the probe"}
 }
 
-// seconds returns a number of seconds as a duration of a second at least, as in OpenKruise.
+// seconds returns a number of seconds as a duration, at least one second, as in OpenKruise.
 func seconds(number int32) time.Duration {
 	return time.Duration(max(number, 1)) * time.Second
 }

@@ -30,7 +30,7 @@ func TestCheckOf(t *testing.T) {
 		name  string
 		probe corev1.Probe
 		ip    string
-		want  probing.Check // zero: refused
+		want  probing.Check // zero if the probe is refused
 	}{
 		{"ND-32 a command", command(), "", check(1, "check")},
 		{"ND-32 the timeout is a second at least", command(timeout(-3)), "", check(1, "check")},

@@ -15,9 +15,10 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// FuzzCourse: Markers come, change and go, Pods lose and regain labels, containers fail and restart, agents restart,
-// and a Node lies. A Pod never gets a mark that none of its own Markers has named, labels of others stay, and once
-// nothing happens any more, each Pod has exactly the marks of its Markers and nobody writes.
+// FuzzCourse: Markers are created, changed and deleted, Pods lose and regain labels, containers fail and restart,
+// agents restart, and a compromised Node writes false reports. A Pod never gets a mark that its own Markers do not
+// name, and labels of other writers stay. When no more changes occur, each Pod has exactly the marks of its Markers,
+// and manager and agents stop writing.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)
@@ -38,7 +39,7 @@ func FuzzCourse(f *testing.F) {
 	})
 }
 
-// world is a manager, two Nodes with agents, and their Pods.
+// world is the state of the test: a manager, two Nodes with agents, and the Pods of the Nodes.
 type world struct {
 	t       *testing.T
 	seed    uint64
@@ -130,7 +131,7 @@ func (w *world) editMarkers() {
 	slices.SortFunc(w.markers, func(a, b probing.Marker) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// lie writes reports that a compromised Node might write, for Pods of both Nodes.
+// lie writes false reports, as a compromised Node might, about Pods of both Nodes.
 func (w *world) lie() {
 	var lies []probing.Report
 	for _, pod := range w.pods {
@@ -179,7 +180,7 @@ func (w *world) mark() {
 	}
 }
 
-// probeAll is a second of both agents.
+// probeAll lets both agents run for one second.
 func (w *world) probeAll() {
 	for node, a := range w.agents {
 		for _, target := range probing.Targets(w.specs[node], a.started) {
@@ -203,7 +204,8 @@ func (w *world) probeAll() {
 	}
 }
 
-// settle lets all halves run until nobody writes, and compares the Pods with the truth.
+// settle lets the manager and the agents run until no more writes occur, and compares the Pods with the expected
+// marks.
 func (w *world) settle() {
 	for round := range 40 {
 		w.now = w.now.Add(1100 * time.Millisecond)
@@ -251,8 +253,8 @@ func (w *world) settle() {
 	}
 }
 
-// FuzzHostile: whatever a Node reports and whatever a ledger says, the manager does not panic, believes only pairs of
-// the spec, and writes no key that neither a Marker nor the ledger names.
+// FuzzHostile: with any report of a Node and any ledger, the manager does not panic, accepts only pairs of Pod and
+// probe from the spec, and writes only keys that a Marker or the ledger names.
 func FuzzHostile(f *testing.F) {
 	f.Add("m#p", "Succeeded", "fine", `{"m#p":{"labels":{"role":"master"}}}`)
 	f.Add("", "", "\xff", "null")
@@ -290,7 +292,8 @@ func FuzzHostile(f *testing.F) {
 	})
 }
 
-// FuzzCheckOf: no probe leads an agent to an address other than the Pod's, and what Resolve returns can be checked.
+// FuzzCheckOf: no probe makes an agent send a request to an address other than the Pod's, and each probe that Resolve
+// returns has a valid Check.
 func FuzzCheckOf(f *testing.F) {
 	f.Add("10.0.0.1", "169.254.169.254", "//evil", "HTTP", "web", int32(0))
 	f.Add("fd00::1", "", "/x?y", "https", "", int32(80))

@@ -13,7 +13,7 @@ import (
 )
 
 // The primary of a database gets the label role=primary. The manager writes the spec of a Node, the agent probes and
-// reports, and the manager marks the Pod. When the Marker is deleted, the label goes.
+// reports, and the manager marks the Pod. When the Marker is deleted, the manager removes the label.
 func Example() {
 	primary := probing.Marker{
 		Namespace: "prod", Name: "database", Selector: labels.SelectorFromSet(labels.Set{"app": "db"}),
@@ -50,7 +50,7 @@ func Example() {
 	published := probing.Publish(nil, entries, records, probing.Rhythm{}, time.Time{}, now)
 	fmt.Println("write the status:", published.Write)
 
-	// The manager believes what was asked of the Node.
+	// The manager accepts only the states of probes in the Node's spec.
 	lie := probing.Report{Namespace: "prod", Name: "db-0", UID: "1234", States: []probing.ProbeState{{Name: "backup#done", State: probing.Succeeded}}}
 	states, refused := probing.Accept("node-a", entries, append(published.Reports, lie), []*corev1.Pod{pod})
 	fmt.Println(refused)

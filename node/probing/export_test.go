@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// JoinName is the name of a probe in entries and reports.
+// JoinName returns the name of a probe in entries and reports.
 func JoinName(marker, probe string) string { return joinName(marker, probe) }
 
 // SplitName returns both parts of a name.

@@ -8,9 +8,10 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// External returns states for a Pod whose agent writes the conditions by itself, as on virtual Nodes: Succeeded for
-// True, Failed for False, Unknown for any other status. A probe without condition, or whose condition is missing, has no
-// state. Use the states with WithoutConditions, so that Mark does not write the agent's conditions.
+// External returns states for a Pod whose conditions the agent writes directly, as on virtual Nodes: Succeeded for
+// True, Failed for False, Unknown for any other status. A probe without Probe.Condition, or with a condition that the
+// Pod lacks, has no state. Pass the states to Mark of a Book from WithoutConditions, so that Mark does not write the
+// agent's conditions.
 func (b *Book) External(pod *corev1.Pod) (states []ProbeState) {
 	for _, m := range b.Of(pod) {
 		for i := range m.Probes {

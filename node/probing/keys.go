@@ -2,7 +2,7 @@ package probing
 
 import "k8s.io/utils/ptr"
 
-// keys are the labels or the annotations of a Pod, with the changes.
+// keys are the labels or the annotations of a Pod, with the planned changes.
 type keys struct {
 	have   map[string]string
 	wants  map[string]string
@@ -14,7 +14,8 @@ func newKeys(have map[string]string) *keys {
 	return &keys{have: have, wants: map[string]string{}, owners: map[string]string{}, gone: map[string]bool{}}
 }
 
-// set returns the owner if an earlier probe sets another value.
+// set plans a value for a key. If an earlier probe already owns the key, owner is that probe, and ok reports whether
+// both probes set the same value.
 func (k *keys) set(name, key, value string) (owner string, ok bool) {
 	if owner, taken := k.owners[key]; taken {
 		return owner, k.wants[key] == value
@@ -23,7 +24,7 @@ func (k *keys) set(name, key, value string) (owner string, ok bool) {
 	return name, true
 }
 
-// keep protects values set before, as long as the Pod has the values.
+// keep protects the values that a probe has set before from removal, and returns the values that the Pod still has.
 func (k *keys) keep(name string, held map[string]string) (kept map[string]string) {
 	for key, value := range held {
 		if have, ok := k.have[key]; !ok || have != value {

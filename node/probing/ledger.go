@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// ledgerJSON is the list of marks set on a Pod by each probe, by the probe's name. The Pod keeps the ledger as JSON in an
-// annotation, in the same write as the marks.
+// ledgerJSON contains the marks that each probe has set on a Pod, by the probe's name. The ledger is stored as JSON
+// in an annotation of the Pod, and is written in the same request as labels and annotations.
 type ledgerJSON map[string]heldMarks
 
 // heldMarks are the marks set by a probe.
@@ -22,7 +22,7 @@ type heldMarks struct {
 	Condition   corev1.PodConditionType `json:"condition,omitempty"`
 }
 
-// isZero reports whether the probe holds no mark.
+// isZero reports whether the probe has set no mark.
 func (h heldMarks) isZero() bool {
 	return len(h.Labels) == 0 && len(h.Annotations) == 0 && h.Condition == ""
 }
@@ -45,14 +45,14 @@ func (l ledgerJSON) encode() string {
 	if len(l) == 0 {
 		return ""
 	}
-	// Maps of strings always marshal.
+	// json.Marshal never fails for maps of strings.
 	raw, _ := json.Marshal(l)
 	return string(raw)
 }
 
-// Holds reports whether probes of a Marker hold marks of the Pod, or stand in the given entries. When neither Pods nor
-// Nodes hold a deleted Marker, the Marker's finalizer may be removed. Pods that have ended, or that are being deleted,
-// hold nothing.
+// Holds reports whether a ledger of the given Pods contains marks of a Marker, or the given entries contain probes of
+// the Marker. The finalizer of a deleted Marker may be removed when Holds is false for all Pods and Nodes. Pods that
+// have ended or are being deleted do not count.
 func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.Pod) bool {
 	for _, e := range entries {
 		if e.Namespace == namespace && slices.ContainsFunc(e.Probes, func(p Assigned) bool { return isOf(p.Name, marker) }) {
@@ -65,7 +65,7 @@ func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.P
 		}
 		ledger, err := b.ledgerOf(pod)
 		if err != nil {
-			continue // damaged: nothing can be taken back
+			continue // the ledger is damaged, so no mark can be removed
 		}
 		for name := range maps.Keys(ledger) {
 			if isOf(name, marker) {
@@ -76,7 +76,8 @@ func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.P
 	return false
 }
 
-// isOf compares the whole name of the Marker: a Marker a does not own the probes of a Marker xa.
+// isOf reports whether a probe name belongs to a Marker. isOf compares whole names: a Marker a does not own the
+// probes of a Marker xa.
 func isOf(name, marker string) bool {
 	of, _, ok := splitName(name)
 	return ok && of == marker

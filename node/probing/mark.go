@@ -11,13 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are the reasons of the conditions written by Mark. Whoever may edit annotations of Pods, but no status, could
-// name any condition in a ledger: Mark takes a condition back only if the condition has such a reason.
+// These are the reasons of the conditions written by Mark. A user who may edit annotations of Pods, but not the
+// status, could name any condition in a ledger. So Mark changes a condition named in the ledger to Unknown only if
+// the condition has one of these reasons.
 const (
 	ConditionSucceeded = "ProbeSucceeded"
 	ConditionFailed    = "ProbeFailed"
 	ConditionUnknown   = "ProbeUnknown"
-	// ConditionGone is the reason of a condition after the probe has gone.
+	// ConditionGone is the reason of a condition whose probe does not exist any more.
 	ConditionGone = "ProbeGone"
 )
 
@@ -38,17 +39,18 @@ func isOurs(c *corev1.PodCondition) bool {
 	return c != nil && (c.Reason == ConditionSucceeded || c.Reason == ConditionFailed || c.Reason == ConditionUnknown)
 }
 
-// Mark returns the change that gives a Pod the marks for the states of its probes. states are accepted states: see
-// Accept and External. Package podpatch leaves out of the request whatever the Pod has already.
+// Mark returns the change that gives a Pod the marks for the states of its probes. states are results of Accept or
+// External. Package podpatch omits values that the Pod already has from the request.
 //
 // For a probe with a state, the condition is True for Succeeded, False otherwise, with the message of the state. The
-// marks of the state are set; the labels and annotations of the probe's other states are removed, whatever their value,
-// unless another probe sets the same. A probe without state keeps its marks: the Node may be unreachable.
-// Marks of a probe that cannot be run in the Pod are taken back, because no state will ever follow.
+// labels and annotations for the state are set. The labels and annotations for the probe's other states are removed,
+// whatever their value, unless another probe sets the same keys. A probe without state keeps its marks, because the
+// Node may be unreachable. Marks of a probe that cannot be run in the Pod are removed, because no state will ever
+// follow.
 //
-// What probes of the Pod's ledger have set, and no probe sets any more, is taken back: labels and annotations are
-// removed if the Pod still has the value of the ledger, and the condition becomes Unknown. A Pod that has ended, or that
-// is being deleted, is not changed.
+// Marks in the Pod's ledger that no probe sets any more are removed: labels and annotations if the Pod still has the
+// value in the ledger, and a condition becomes Unknown. A Pod that has ended, or that is being deleted, is not
+// changed.
 func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reason.List) {
 	change := podpatch.Change{UID: pod.UID}
 	if !podstate.IsActive(pod) {
@@ -89,7 +91,7 @@ func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reas
 	return change, m.why
 }
 
-// isUsable reports whether a Node may report a state of a probe.
+// isUsable reports whether a probe can be run in a container.
 func isUsable(p *Probe, container *corev1.Container) bool {
 	_, err := Resolve(&p.Probe, container)
 	return err == nil
@@ -110,7 +112,7 @@ func (b *Book) writeLedger(pod *corev1.Pod, change *podpatch.Change, ledger ledg
 	}
 }
 
-// marking collects the marks of a Pod.
+// marking collects the changes of a Pod's marks.
 type marking struct {
 	pod                 *corev1.Pod
 	labels, annotations *keys
@@ -148,7 +150,7 @@ func (m *marking) apply(name string, p *Probe, s *ProbeState) {
 	}
 }
 
-// owns reports whether a probe may write the condition, and makes the first probe the owner.
+// owns reports whether a probe may write the condition. The first probe that asks becomes the owner.
 func (m *marking) owns(name string, t corev1.PodConditionType) bool {
 	if t == "" {
 		return false
@@ -161,7 +163,8 @@ func (m *marking) owns(name string, t corev1.PodConditionType) bool {
 	return true
 }
 
-// set sets keys that no earlier probe sets, and returns the keys held by the probe.
+// set plans the values of a probe, except keys for which an earlier probe sets another value. The result is the
+// probe's part of the new ledger.
 func (m *marking) set(name, path string, into *keys, values, held map[string]string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if owner, ok := into.set(name, key, values[key]); !ok {
@@ -196,7 +199,7 @@ func (m *marking) keep(name string, held heldMarks) {
 	}
 }
 
-// takeBack removes marks of the former ledger that no probe holds now.
+// takeBack removes the marks in the former ledger that no probe sets any more.
 func (m *marking) takeBack(former ledgerJSON) {
 	for _, name := range slices.Sorted(maps.Keys(former)) {
 		held := former[name]

@@ -59,7 +59,7 @@ func overlay(have map[string]string, with map[string]*string) map[string]string 
 	return have
 }
 
-// marks are the labels, the conditions and the ledger of a Pod in words, without what onNode gives.
+// marks returns the labels, the conditions and the ledger of a Pod as text, without the values set by onNode.
 func marks(pod *corev1.Pod) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(pod.Labels)) {
@@ -174,7 +174,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkAndBack: PP-12, with the Marker gone, a Pod is as before, but for the condition.
+// TestMarkAndBack: after the Marker is gone, a Pod is as before, except for the condition.
 func TestMarkAndBack(t *testing.T) {
 	b := book(t, marker("m", probe("p", condition("c"), labeled("Succeeded", "role", "master"), annotated("Succeeded", "note", "x"))))
 	pod := onNode("n1", "u", hasLabel("mine", "1"))
@@ -206,7 +206,7 @@ func TestMarkAndBack(t *testing.T) {
 	}
 }
 
-// TestExternal: PP-13, an agent of a virtual Node writes the conditions, and the marks follow, also back.
+// TestExternal: the agent of a virtual Node writes the conditions, and the labels follow each change of a condition.
 func TestExternal(t *testing.T) {
 	b := book(t, marker("m", probe("p", condition("c"), labeled("Succeeded", "role", "master"), labeled("Failed", "role", "slave"), labeled("Failed", "bad", "1"))))
 	pod := onNode("virtual", "u")

@@ -20,13 +20,13 @@ type State string
 const (
 	Succeeded State = "Succeeded"
 	Failed    State = "Failed"
-	// Unknown means that no verdict about the present instance of the container exists.
+	// Unknown means that the probe has no result yet for the present instance of the container.
 	Unknown State = "Unknown"
 )
 
 func (s State) isValid() bool { return s == Succeeded || s == Failed || s == Unknown }
 
-// Marker asks for probes in the containers of Pods.
+// Marker describes probes to run for the containers of selected Pods.
 type Marker struct {
 	Namespace, Name string
 	// Selector selects Pods in the namespace; nil selects none.
@@ -81,16 +81,16 @@ type Annotations struct {
 	List string
 }
 
-// Book holds all Markers, in the order of precedence: if two probes set the same mark, the earlier probe wins. Sort
-// Markers by creation time and name, so that a new Marker changes nothing for old Markers. Make a Book with NewBook.
-// A Book never changes.
+// Book contains all Markers, in the order of precedence: if two probes set the same mark, the earlier probe wins.
+// Sort Markers by creation time and name, so that a new Marker does not override old Markers. Make a Book with
+// NewBook. A Book never changes.
 type Book struct {
 	annotations Annotations
 	markers     map[string][]Marker // by namespace
 }
 
-// NewBook returns a Book of Markers. Invalid probes are left out and explained in invalid. NewBook returns no Book, and
-// InvalidAnnotation in invalid, if the annotation for ledgers is empty or the same as the other annotation.
+// NewBook returns a Book of Markers. Invalid probes are left out, and invalid contains the reasons. If
+// annotations.Ledger is empty or equal to annotations.List, NewBook returns nil and the reason InvalidAnnotation.
 func NewBook(annotations Annotations, markers []Marker) (book *Book, invalid reason.List) {
 	if annotations.Ledger == "" || annotations.Ledger == annotations.List {
 		return nil, reason.List{{Code: InvalidAnnotation, Path: "annotations.ledger", New: annotations.Ledger, Detail: "the ledger needs an annotation of its own"}}
@@ -120,7 +120,7 @@ func NewBook(annotations Annotations, markers []Marker) (book *Book, invalid rea
 	return book, invalid
 }
 
-// refuse says why a probe is invalid.
+// refuse returns the reason why a probe is invalid; the code is empty if the probe is valid.
 func (b *Book) refuse(earlier []Probe, p *Probe) reason.Reason {
 	path := fmt.Sprintf("spec.probes[%s]", p.Name)
 	switch {
@@ -150,8 +150,8 @@ func isReserved(t corev1.PodConditionType) bool {
 	return false
 }
 
-// Of returns the Markers of a Pod, in the order of precedence, whether or not the Pod runs. Zero Markers may mean
-// that the Pod's list names none.
+// Of returns the Markers of a Pod, in the order of precedence, whether or not the Pod runs. The result is empty if no
+// Marker selects the Pod, or if the Pod's annotation Annotations.List names no Marker.
 func (b *Book) Of(pod *corev1.Pod) (out []Marker) {
 	all := b.markers[pod.Namespace]
 	if list, listed := pod.Annotations[b.annotations.List]; listed && b.annotations.List != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Slot names a probe of a Pod, and is the key of the probe's Record.
+// Slot identifies a probe of a Pod, and is the key of the probe's Record.
 type Slot struct {
 	Pod types.UID
 	// Probe is the name of the probe: see Assigned.
@@ -31,16 +31,16 @@ type Target struct {
 	Pod types.UID
 	// IP is the Pod's address.
 	IP string
-	// NotBefore is the earliest time of the first run, within a period after the start of the agent. If many probes
-	// start at once, the times divide the first runs evenly.
+	// NotBefore is the earliest time of the first run, at most one period after the start of the agent. The times
+	// differ between probes, so that many probes that start at once are spread over the period.
 	NotBefore time.Time
 }
 
 // Slot returns the key of the target's Record.
 func (t *Target) Slot() Slot { return Slot{Pod: t.Pod, Probe: t.Name} }
 
-// Targets returns the probes to run for the entries of a Node, in the order of the entries. If a probe is named twice,
-// the first counts. started is the time when the agent has started.
+// Targets returns the probes to run for the entries of a Node, in the order of the entries. If a probe is named
+// twice, the result contains the first. started is the start time of the agent.
 func Targets(entries []Entry, started time.Time) (targets []Target) {
 	seen := map[Slot]bool{}
 	for _, e := range entries {
@@ -59,14 +59,14 @@ func Targets(entries []Entry, started time.Time) (targets []Target) {
 	return targets
 }
 
-// spread returns a time within a period after the start of an agent, always the same for a probe. If many probes start
-// at once, spread divides the first runs evenly.
+// spread returns a time within a period after the start of an agent. The time depends on the hash of the slot, so the
+// first runs of many probes are spread evenly over the period.
 func spread(slot Slot, started time.Time, period time.Duration) time.Time {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(slot.Pod)) // a hash returns no error
 	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(slot.Pod))))
 	_, _ = sum.Write([]byte(slot.Probe))
-	// The last bits of FNV are mixed best.
+	// The lowest bits of an FNV hash are distributed best.
 	return started.Add(time.Duration(float64(period) * float64(sum.Sum64()&math.MaxUint16) / (math.MaxUint16 + 1)))
 }
 
@@ -79,25 +79,26 @@ type Instance struct {
 	Started time.Time
 }
 
-// Record is the memory of a probe about an instance of a container. The zero Record is the record of a new probe.
+// Record contains the results of a probe for one instance of a container. The zero Record is the record of a new
+// probe.
 type Record struct {
 	// Instance is the ID of the instance, and Container the name of the container.
 	Instance, Container string
 	// Started is the time when the instance has started.
 	Started time.Time
-	// Check is the check of the results; a changed probe begins a new record.
+	// Check is the check that has led to the results. A changed Check begins a new record.
 	Check Check
-	// State is empty if nothing is known, for example after a start of the agent.
+	// State is empty if no result is known, for example after a start of the agent.
 	State State
 	// Message is the text of the result that led to State, of at most 1024 bytes.
 	Message string
-	// Streak counts equal results: passes if positive, failures if negative.
+	// Streak is the number of equal results in a row: passes if positive, failures if negative.
 	Streak int32
 	// Probed is the time of the last result; Changed is the time of the last change of State.
 	Probed, Changed time.Time
 }
 
-// Step says what to do for a probe.
+// Step is the next action for a probe.
 type Step struct {
 	// Record is the record to keep.
 	Record Record
@@ -110,9 +111,10 @@ type Step struct {
 	Why reason.Reason
 }
 
-// Next returns the next step for a probe, whose container has the given instance. A probe without numbers has the period,
-// the timeout and the initial delay of a second, and thresholds of one. The kubelet's defaults differ: ten seconds for
-// the period, and three failures. If the container has ended, the state is Failed at once, whatever the threshold.
+// Next returns the next step for a probe whose container has the given instance. The defaults for missing numbers are
+// a period, a timeout and an initial delay of one second, and thresholds of one. The kubelet's defaults differ: a
+// period of ten seconds, no initial delay, and a failure threshold of three. If the container has ended, the state is
+// Failed at once, whatever the threshold.
 func Next(target *Target, record Record, instance Instance, now time.Time) Step {
 	period := seconds(target.Probe.PeriodSeconds)
 	step := Step{Record: record, After: period}
@@ -141,7 +143,7 @@ func Next(target *Target, record Record, instance Instance, now time.Time) Step 
 	if step.Record.Probed.IsZero() {
 		wait = max(wait, min(target.NotBefore.Sub(now), period))
 	} else {
-		// A clock may have been set back.
+		// The upper limit matters after the clock was set back: without a limit, the probe would wait for long.
 		wait = max(wait, min(step.Record.Probed.Add(period).Sub(now), period))
 	}
 	if step.Run = wait <= 0; !step.Run {
@@ -150,8 +152,9 @@ func Next(target *Target, record Record, instance Instance, now time.Time) Step 
 	return step
 }
 
-// renewed begins a record. The state of another instance or of another check is Unknown. If no result is known, the
-// state is empty, so that a restarted agent does not publish Unknown for all probes.
+// renewed returns a new record. If the old record has a state for another instance or another check, the new state is
+// Unknown. If no result is known, the state is empty, so that a restarted agent does not publish Unknown for all
+// probes.
 func renewed(old Record, instance Instance, check Check, now time.Time) Record {
 	record := Record{Instance: instance.ID, Check: check, Probed: old.Probed}
 	if old.Instance != instance.ID {
@@ -166,7 +169,8 @@ func renewed(old Record, instance Instance, check Check, now time.Time) Record {
 	return record
 }
 
-// sameCheck compares checks apart from the timeout: new timings keep old results.
+// sameCheck reports whether two checks are equal except for the timeout, because a change of timings must not discard
+// results.
 func sameCheck(a, b Check) bool {
 	a.Timeout, b.Timeout = 0, 0
 	return reflect.DeepEqual(a, b)
@@ -177,12 +181,12 @@ type Verdict uint8
 
 // These are the outcomes of a check.
 const (
-	// Undecided means that the check could not be carried out, for example because the runtime does not answer. The
-	// state stays.
+	// Undecided means that the check could not be carried out, for example because the runtime does not respond. The
+	// probe's state stays.
 	Undecided Verdict = iota
 	// Pass means that the container has passed.
 	Pass
-	// Fail means that the container has failed, or has not answered in time.
+	// Fail means that the container has failed the check, or has not responded in time.
 	Fail
 )
 
@@ -202,13 +206,13 @@ func (v Verdict) String() string {
 // Result is the result of a single check.
 type Result struct {
 	Verdict Verdict
-	// Message is text for people: what the container has answered, or why the check has failed.
+	// Message is text for people: the container's response, or the reason why the check has failed.
 	Message string
 }
 
-// Observe returns the record after a result. asked is the Record of the Step that asked for the check: the result has
-// no effect if the record has begun anew since then, for another instance or another check. A state changes when as
-// many equal results as the threshold have come in a row; results below the threshold do not change the message.
+// Observe returns the record after a result. asked is the Record of the Step that asked for the check. The result has
+// no effect if record now belongs to another instance or another check. The state changes after as many equal results
+// in a row as the threshold says; before that, results do not change the message either.
 func Observe(target *Target, record, asked Record, result Result, now time.Time) Record {
 	if record.Instance != asked.Instance || !sameCheck(record.Check, asked.Check) {
 		return record
@@ -230,7 +234,7 @@ func Observe(target *Target, record, asked Record, result Result, now time.Time)
 	return record
 }
 
-// conclude sets the state.
+// conclude sets the state and the message, and the time of the change if the state differs.
 func (r *Record) conclude(state State, message string, now time.Time) {
 	if r.State != state {
 		r.State, r.Changed = state, now

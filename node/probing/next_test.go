@@ -16,7 +16,7 @@ func at(second float64) time.Time {
 	return time.Unix(1_000_000, 0).Add(time.Duration(second * float64(time.Second)))
 }
 
-// command is a probe by a command.
+// command returns a probe that runs a command.
 func command(edit ...func(*corev1.Probe)) corev1.Probe {
 	p := corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"check"}}}}
 	for _, e := range edit {
@@ -47,7 +47,7 @@ func target(edit ...func(*corev1.Probe)) *probing.Target {
 	return &probing.Target{Pod: "u", Assigned: probing.Assigned{Name: "m#p", Container: "app", Probe: command(edit...)}, IP: "10.0.0.1"}
 }
 
-// running is an instance that started at second 0.
+// running returns an instance that started at second 0.
 func running(id string) probing.Instance {
 	return probing.Instance{ID: id, Running: true, Started: at(0)}
 }
@@ -56,14 +56,14 @@ func check(seconds int, command ...string) probing.Check {
 	return probing.Check{Exec: command, Timeout: time.Duration(seconds) * time.Second}
 }
 
-// known is a record of the instance a, with a state since second 5, probed at second 10.
+// known returns a record of the instance a, with a state since second 5, probed at second 10.
 func known(state probing.State) probing.Record {
 	return probing.Record{
 		Instance: "a", Container: "app", Started: at(0), Check: check(1, "check"), State: state, Message: "old", Streak: 1, Probed: at(10), Changed: at(5),
 	}
 }
 
-// short is the compared part of a Step.
+// short contains the fields of a Step that the test compares.
 type short struct {
 	Run     bool
 	After   time.Duration
@@ -175,7 +175,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestLateResult: a check of an instance, or of a handler, that is no longer the present one says nothing.
+// TestLateResult: the result of a check has no effect if the container instance or the handler has changed since the
+// check began.
 func TestLateResult(t *testing.T) {
 	asked := known("Succeeded")
 	for name, change := range map[string]func(*probing.Record){
@@ -191,7 +192,7 @@ func TestLateResult(t *testing.T) {
 	}
 }
 
-// TestMessage: ND-32, a message has at most 1024 bytes, and is valid UTF-8.
+// TestMessage: a message has at most 1024 bytes, and is valid UTF-8.
 func TestMessage(t *testing.T) {
 	for _, c := range []struct{ name, given, want string }{
 		{"ND-32 cut", strings.Repeat("a", 5000), strings.Repeat("a", 1024)},
@@ -205,7 +206,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestSpread: ND-30, the first runs of many probes are spread over the period, and always the same.
+// TestSpread: the first runs of many probes are spread over the period, and the time of a probe is always the same.
 func TestSpread(t *testing.T) {
 	var tenths [10]int
 	for i := range 1000 {

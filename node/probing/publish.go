@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Report is a Pod in the status of a Node.
+// Report contains the states of a Pod's probes in the status of a Node.
 type Report struct {
 	Namespace, Name string
 	UID             types.UID
@@ -19,7 +19,7 @@ type ProbeState struct {
 	Name    string
 	State   State
 	Message string
-	// Probed is the time of the result, Changed the time of the last change of State.
+	// Probed is the time of the result. Changed is the time of the last change of State.
 	Probed, Changed time.Time
 }
 
@@ -27,30 +27,30 @@ type ProbeState struct {
 type Rhythm struct {
 	// States is the shortest time between writes; zero means a second.
 	States time.Duration
-	// Messages is the shortest time between writes if only messages have changed; zero means 10 seconds. A message may
-	// change with each result, such as a message with a time.
+	// Messages is the shortest time between writes if only messages have changed; zero means 10 seconds. The limit
+	// matters for messages that change with each result, for example messages that contain the time.
 	Messages time.Duration
 	// Refresh is the age at which an unchanged result is published again; zero means never.
 	Refresh time.Duration
 }
 
-// Publication is what an agent publishes.
+// Publication is the result of Publish.
 type Publication struct {
-	// Reports are the wanted reports.
+	// Reports are the reports that the Node's status must contain.
 	Reports []Report
-	// Write says that Reports must be written now.
+	// Write is true if Reports must be written now.
 	Write bool
 	// After is the time until Publish must be called again even if no event occurs; zero for never.
 	After time.Duration
 }
 
-// Publish returns the reports of an agent. before are the reports on the API server, entries is the Node's spec,
-// records are all records by slot, and written is the time of the last write; zero if none.
+// Publish returns the reports of an agent. before are the reports on the API server, and entries are the entries in
+// the Node's spec. records are all records by slot. written is the time of the last write, or zero.
 //
 // A probe without state keeps the reported state. But if the container has started after that state was probed, or if
-// no state is reported yet, the state is Unknown. The state is also Unknown if the probe in the spec has changed since
-// the result. Reports about other probes and other Pods are dropped. The time of the change is kept if the state is the
-// same, and so is the time of the result if the message is the same, too.
+// no state is reported yet, the state is Unknown. The state is also Unknown if the probe in the spec has changed
+// since the result. Reports about other probes and other Pods are dropped. If the state is the same, Changed is kept.
+// If the message is the same too, Probed is also kept.
 func Publish(before []Report, entries []Entry, records map[Slot]Record, rhythm Rhythm, written, now time.Time) Publication {
 	p := &publishing{rhythm: rhythm, now: now}
 	old := statesBySlot(before)
@@ -86,18 +86,18 @@ func Publish(before []Report, entries []Entry, records map[Slot]Record, rhythm R
 	return out
 }
 
-// publishing collects what has changed.
+// publishing collects the differences between old and new reports.
 type publishing struct {
 	rhythm Rhythm
 	now    time.Time
-	// states and messages say that states or only messages have changed.
+	// states is true if a state has changed. messages is true if only a message has changed.
 	states, messages bool
 	// refresh is the time until the next refresh; zero for never.
 	refresh time.Duration
 }
 
-// current returns the record of a probe. A record of another probe of the name, or of another container, says nothing
-// about the probe: the state is Unknown until Next begins a new record.
+// current returns the record of a probe. If the probe's check or container has changed since the record began, the
+// state is Unknown until Next begins a new record.
 func (p *publishing) current(record Record, a *Assigned, ip string) Record {
 	if record.State == "" {
 		return record
@@ -142,7 +142,8 @@ func (p *publishing) state(name string, was ProbeState, known bool, record Recor
 	return state, true
 }
 
-// when says whether to write now, or how long to wait. If a clock has been set back, the wait is at most the interval.
+// when returns whether to write now, or how long to wait. The wait is at most the interval, even if the clock was set
+// back.
 func (p *publishing) when(written time.Time) (now bool, wait time.Duration) {
 	interval := time.Second
 	if p.rhythm.States > 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// entry is a Pod of the namespace ns, with probes of the container app. UID and name of the Pod are equal.
+// entry returns the entry of a Pod in the namespace ns, with probes of the container app. UID and name of the Pod are
+// equal.
 func entry(pod string, probes ...string) probing.Entry {
 	e := probing.Entry{Namespace: "ns", Name: pod, UID: types.UID(pod), IP: "10.0.0.1"}
 	for _, p := range probes {
@@ -24,7 +25,7 @@ func report(pod string, states ...probing.ProbeState) probing.Report {
 	return probing.Report{Namespace: "ns", Name: pod, UID: types.UID(pod), States: states}
 }
 
-// said is a state since second 5, probed at a second.
+// said returns a reported state that has held since second 5. probed is the second of the result.
 func said(name string, state probing.State, message string, probed float64) probing.ProbeState {
 	return probing.ProbeState{Name: name, State: state, Message: message, Probed: at(probed), Changed: at(5)}
 }
@@ -102,7 +103,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// fleet is the agents of Nodes with probes of equal rhythm, in memory.
+// fleet simulates the agents of many Nodes, whose probes all have the same period.
 type fleet struct {
 	targets map[string][]probing.Target
 	entries map[string][]probing.Entry
@@ -132,7 +133,7 @@ func newFleet(nodes, pods, probes int) *fleet {
 	return f
 }
 
-// round runs every probe that is due, and writes what must be written.
+// round runs every probe that is due, and writes the reports of each agent whose Publication asks for a write.
 func (f *fleet) round(now time.Time, result func(slot probing.Slot) probing.Result) (ran int) {
 	for node, targets := range f.targets {
 		for i := range targets {
@@ -152,8 +153,8 @@ func (f *fleet) round(now time.Time, result func(slot probing.Slot) probing.Resu
 	return ran
 }
 
-// TestScale: 100,000 probes on 1,000 Nodes cost a write only where something has changed, and the message of one probe
-// that changes each time costs a write every ten seconds.
+// TestScale: with 100,000 probes on 1,000 Nodes, an agent writes only if a state or message has changed. A probe
+// whose message changes with each result costs one write every ten seconds.
 func TestScale(t *testing.T) {
 	f := newFleet(1000, 25, 4)
 	fine := func(probing.Slot) probing.Result { return probing.Result{Verdict: probing.Pass, Message: "fine"} }

@@ -43,8 +43,8 @@ type Copy struct {
 }
 
 // Plan says what to do with copies. Make and refresh copies first, then correct the references to copies, and drop
-// copies at the end. A copy appears in a single list. If Make, Refresh and Drop are empty, the holders that were not
-// passed to Synced hold nothing, and their finalizers may go.
+// copies at the end. A copy appears in a single list. If Make, Refresh and Drop are empty, holders that were not
+// passed to Synced have no copies, and their finalizers may be removed.
 type Plan struct {
 	// Make are copies to create.
 	Make []Copy
@@ -59,12 +59,12 @@ type Plan struct {
 	Why reason.List
 }
 
-// Synced decides which copies to make, refresh and drop, for all holders that still need copies. Holders without
-// mention in holders are released. Copies in a namespace that does not exist are no copies: pass none.
+// Synced decides which copies to make, refresh and drop, for all holders that still need copies. A holder in copies
+// that is not in holders is removed from its copies. If the namespace of the copies does not exist, pass no copies.
 //
-// Each copy has only the entries that its holders need: see [Cut]. Holders that need the same entries of a Secret share
-// a copy. A holder keeps its copy unless the entries change, so that references to copies seldom change. Holders of a
-// Secret that was not read, or that is missing in sources, keep their copies as before.
+// Each copy has only the entries that its holders need: see [Cut]. Holders that need the same entries of a Secret
+// share a copy. A holder keeps its copy unless the entries change, so that references to copies seldom change. If a
+// Secret was not read, or is missing in sources, its holders keep their copies as before.
 func Synced(sources []Source, copies []Copy, holders []Holder) Plan {
 	s := syncer{
 		have: map[types.NamespacedName][]Copy{}, want: map[types.NamespacedName][]Holder{},
@@ -131,7 +131,7 @@ func (s *syncer) sync(name types.NamespacedName) {
 	}
 }
 
-// release takes away the holders that need a copy no longer, and changes nothing else.
+// release removes the holders that do not need a copy any more, and changes no content.
 func (s *syncer) release(have []Copy, want []Holder) {
 	for _, c := range have {
 		left := slices.DeleteFunc(slices.Clone(c.Holders), func(name string) bool {
@@ -176,8 +176,8 @@ func (s *syncer) group(secret *corev1.Secret, want []Holder) (shares []share) {
 	return shares
 }
 
-// place gives each share a copy: the copy with most of its holders, or else a copy with equal content. Copies left
-// over are dropped.
+// place assigns a copy to each share: the copy with most of the share's holders, or else a copy with equal content.
+// Unassigned copies are dropped.
 func (s *syncer) place(source types.NamespacedName, have []Copy, shares []share) {
 	copyOf := slices.Repeat([]int{-1}, len(shares))
 	taken := map[int]bool{}
@@ -210,7 +210,8 @@ func (s *syncer) place(source types.NamespacedName, have []Copy, shares []share)
 	}
 }
 
-// best returns the free copy of the right type that fits best, or the first by name among equals; -1 if none fits.
+// best returns the index of the unassigned copy of the right type with the highest value of fits, the first by name
+// among equals; -1 if none fits.
 func best(sh share, have []Copy, taken map[int]bool, fits func(share, Copy) int) int {
 	chosen, most := -1, 0
 	for i, c := range have {
@@ -241,7 +242,7 @@ func equal(sh share, c Copy) int {
 	return 0
 }
 
-// Of returns the names of the copies for a holder, in order of name. Call Of after the copies of Make have names.
+// Of returns the names of the copies for a holder, in order of name. Call Of after the copies in Make have names.
 func (p *Plan) Of(holder string) (names []string) {
 	for _, copies := range [][]Copy{p.Make, p.Refresh, p.Keep} {
 		for _, c := range copies {

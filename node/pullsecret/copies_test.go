@@ -31,13 +31,13 @@ func holder(name, source string, refs ...string) pullsecret.Holder {
 	return h
 }
 
-// copyOf is a copy of a Secret, cut to images.
+// copyOf returns a copy of a Secret, cut to images.
 func copyOf(name string, secret corev1.Secret, holders string, refs ...string) pullsecret.Copy {
 	content, _ := pullsecret.Cut(&secret, holder("", "", refs...).Images...)
 	return pullsecret.Copy{Name: name, Source: named(secret.Name), Holders: strings.Fields(holders), Content: content}
 }
 
-// lines are the copies of a plan as words.
+// lines returns the copies of a plan as text.
 func lines(plan pullsecret.Plan) (out []string) {
 	for _, part := range []struct {
 		name   string
@@ -246,8 +246,9 @@ func TestPlanOf(t *testing.T) {
 	}
 }
 
-// FuzzCourse: jobs come and go, Secrets change, vanish and cannot be read, and the manager dies between two of its
-// writes. After a quiet pass, each copy has what its jobs need and nothing else, and a second pass changes nothing.
+// FuzzCourse: jobs are created and deleted, Secrets change, disappear and cannot be read, and the manager dies
+// between two of its writes. After a complete pass without errors, each copy has exactly the entries that its jobs
+// need, and a second pass changes nothing.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(120) {
 		f.Add(seed)
@@ -263,7 +264,7 @@ func FuzzCourse(f *testing.F) {
 	})
 }
 
-// world is a namespace with Secrets and jobs, and the namespace of the copies.
+// world simulates a namespace with Secrets and jobs, and the namespace of the copies.
 type world struct {
 	t       *testing.T
 	rand    *rand.Rand
@@ -319,7 +320,7 @@ func (w *world) plan(unread bool) pullsecret.Plan {
 	return pullsecret.Synced(sources, copies, holders)
 }
 
-// pass carries out at most a number of the plan's writes, as a manager that dies would.
+// pass carries out at most the given number of the plan's writes, as a manager that dies in between does.
 func (w *world) pass(writes int, unread bool) {
 	plan := w.plan(unread)
 	do := func(write func()) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Credential is a credential for a registry. A Credential from [Keyring.For] has either user name and password, or an
-// identity token, or a registry token. Package fmt, package encoding/json and loggers print no secret fields.
+// identity token, or a registry token. Package fmt, package encoding/json and loggers do not print the secret fields.
 type Credential struct {
 	// Registry is the name of the registry to which the credential applies: a host with optional port and path. The
 	// host may contain globs.
@@ -25,7 +25,7 @@ type Credential struct {
 	RegistryToken string `json:"-"`
 }
 
-// String says where the credential comes from, and the kinds, without the values.
+// String returns the source, the registry and the kinds of the credential, without the values.
 func (c Credential) String() string {
 	var kinds []string
 	for _, one := range c.kinds() {
@@ -48,8 +48,8 @@ func (c Credential) String() string {
 // Format prints String for all verbs, so that no verb prints the values.
 func (c Credential) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
-// kinds splits a credential by kind. A user name without a password only counts if there is no token: beside an
-// identity token, docker stores a placeholder.
+// kinds splits a credential by kind. A user name without a password is ignored if there is a token, because docker
+// stores a placeholder as user name beside an identity token.
 func (c Credential) kinds() (out []Credential) {
 	none := Credential{Registry: c.Registry, Source: c.Source}
 	hasToken := c.IdentityToken != "" || c.RegistryToken != ""
@@ -71,7 +71,7 @@ func (c Credential) kinds() (out []Credential) {
 	return out
 }
 
-// isSame reports whether two credentials have the same values, wherever the credentials come from.
+// isSame reports whether two credentials have the same values, whatever their registries and sources.
 func (c Credential) isSame(other Credential) bool {
 	c.Registry, c.Source = other.Registry, other.Source
 	return c == other

@@ -36,10 +36,10 @@ func (c Content) equal(other Content) bool {
 	return c.Type == other.Type && maps.EqualFunc(c.Data, other.Data, bytes.Equal)
 }
 
-// Cut reduces a Secret to the entries that a Keyring of this Secret alone uses for the images. The content has the
-// Secret's type, no other keys, and in each entry only the fields with credentials, unchanged. If no entry is left, the
-// content is zero, and a reason says why. Malformed entries are left out, each with a reason. Equal credentials give
-// equal bytes.
+// Cut reduces a Secret to the entries that a Keyring made from this Secret alone uses for the images. The content has
+// the Secret's type, only the key of the docker configuration, and in each entry only the fields with credentials,
+// unchanged. If no entry is left, the content is zero, and a reason says why. Malformed entries are left out, each
+// with a reason. Equal credentials give equal bytes.
 func Cut(secret *corev1.Secret, images ...Image) (Content, reason.List) {
 	entries, why := entriesOf(secret)
 	kept := map[string]entry{}

@@ -64,7 +64,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// sameAfterCut: the credentials for the images are the same from the Secrets and from what is cut out of each.
+// sameAfterCut checks that the Secrets and their cut contents give the same credentials for the images.
 func sameAfterCut(t *testing.T, secrets []corev1.Secret, images []pullsecret.Image) {
 	t.Helper()
 	var cut []corev1.Secret
@@ -95,7 +95,7 @@ func sameAfterCut(t *testing.T, secrets []corev1.Secret, images []pullsecret.Ima
 	}
 }
 
-// FuzzCut: whatever the Secrets and images, a cut loses nothing that an image needs and keeps the order.
+// FuzzCut: for any Secrets and images, Cut keeps all credentials that an image needs, and their order.
 func FuzzCut(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)

@@ -12,17 +12,18 @@
 //
 // A registry name matches as in the kubelet (pkg/credentialprovider/keyring.go): the same number of host labels, with
 // globs inside a label; the same port; and a path that begins the image's path, compared by character. More specific
-// registry names come first. If nothing else matches an image of Docker Hub, the credentials of "index.docker.io"
-// count.
+// registry names come first. If no other name matches an image of Docker Hub, the credentials of "index.docker.io"
+// are used.
 //
 // # Differences from the kubelet
 //
 // If a Secret or an entry of a Secret is malformed, the kubelet ends the pull. Package pullsecret leaves out the
-// malformed part, names the part in a [reason.Reason], and uses all others. The kubelet only reads user names and
-// passwords; package pullsecret also reads identity tokens and registry tokens. An entry with several kinds gives
-// several credentials, the password first, because runtimes given several kinds at once use only a single kind. An
-// entry with an identity token and a user name but no password gives no password credential. Only images of Docker Hub
-// itself get the credentials of Docker Hub: the kubelet also sends the credentials to registries such as "localhost".
+// malformed part, names the part in a [reason.Reason], and uses all other parts. The kubelet only reads user names
+// and passwords; package pullsecret also reads identity tokens and registry tokens. An entry with several kinds of
+// credentials gives several credentials, the password first, because a runtime that gets several kinds at once uses
+// only one kind. An entry with an identity token and a user name but no password gives no password credential. Only
+// images of Docker Hub get the credentials of Docker Hub, whereas the kubelet also sends these credentials to
+// registries such as "localhost".
 //
 // # Copies
 //

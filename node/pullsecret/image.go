@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Image is the place of an image, without tag and digest.
+// Image is the name of an image, without tag and digest.
 type Image struct {
 	// Host is the registry's host, with the port if any: "registry.example.com:5000". Docker Hub is "docker.io".
 	Host string
@@ -16,7 +16,7 @@ type Image struct {
 	Path string
 }
 
-// String returns the place as in an image reference: "docker.io/library/nginx".
+// String returns the name as in an image reference: "docker.io/library/nginx".
 func (i Image) String() string { return i.Host + "/" + i.Path }
 
 // dockerHub is the host under which docker stores the credentials of Docker Hub.

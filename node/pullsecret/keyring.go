@@ -15,7 +15,7 @@ type Keyring struct {
 	rings []*ring
 }
 
-// ring is a part of a keyring, looked up by itself.
+// ring is a part of a keyring, with its own order of credentials.
 type ring struct {
 	keys []key
 }
@@ -25,8 +25,8 @@ type key struct {
 	credential Credential
 }
 
-// Read returns the credentials of Secrets, and a reason for each Secret and each entry that is left out. Earlier
-// Secrets come first where the registry names are equal.
+// Read returns the credentials of Secrets, and a reason for each Secret and each entry that is left out. For equal
+// registry names, the credentials of earlier Secrets come first.
 func Read(secrets []corev1.Secret) (Keyring, reason.List) {
 	var keys []key
 	var why reason.List
@@ -42,8 +42,8 @@ func Read(secrets []corev1.Secret) (Keyring, reason.List) {
 	return newKeyring(keys), why
 }
 
-// New returns a Keyring of credentials, and a reason for each credential left out because the registry name is invalid.
-// Earlier credentials come first where the registry names are equal. An empty user name with an empty password is left
+// New returns a Keyring of credentials, and a reason for each credential left out because the registry name is
+// invalid. For equal registry names, earlier credentials come first. A credential whose fields are all empty is left
 // out.
 func New(credentials ...Credential) (Keyring, reason.List) {
 	var keys []key
@@ -61,8 +61,8 @@ func New(credentials ...Credential) (Keyring, reason.List) {
 	return newKeyring(keys), why
 }
 
-// newKeyring splits credentials by kind, and orders the keys as the kubelet does: by registry name, backwards, so that
-// longer names precede their prefixes, and names without globs precede names with globs.
+// newKeyring splits credentials by kind, and sorts the keys as the kubelet does: by registry name in descending
+// order, so that longer names precede their prefixes, and names without globs precede names with globs.
 func newKeyring(keys []key) Keyring {
 	var r ring
 	for _, k := range keys {
@@ -77,8 +77,9 @@ func newKeyring(keys []key) Keyring {
 	return Keyring{rings: []*ring{&r}}
 }
 
-// Join returns a Keyring with the credentials of several: the credentials of an earlier Keyring all come before the
-// credentials of a later Keyring, like the credentials of Secrets before the credentials of providers in the kubelet.
+// Join returns a Keyring with the credentials of several Keyrings. All credentials of an earlier Keyring come before
+// the credentials of a later Keyring, as the kubelet tries the credentials of Secrets before the credentials of
+// providers.
 func (k Keyring) Join(others ...Keyring) Keyring {
 	joined := Keyring{rings: slices.Clone(k.rings)}
 	for _, other := range others {

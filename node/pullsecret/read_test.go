@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// secretOf is a Secret in namespace shop with a configuration as text.
+// secretOf returns a Secret in namespace shop with a docker configuration given as text.
 func secretOf(name, config string) corev1.Secret {
 	return corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Type: corev1.SecretTypeDockerConfigJson,
@@ -24,7 +24,8 @@ func secretOf(name, config string) corev1.Secret {
 	}
 }
 
-// logins is a Secret with a user for each registry name; the user is named for the Secret and the registry.
+// logins returns a Secret with a user for each registry name; the user name contains the names of the Secret and the
+// registry.
 func logins(name string, registries ...string) corev1.Secret {
 	auths := map[string]any{}
 	for _, registry := range registries {
@@ -65,7 +66,7 @@ func codes(why reason.List) (out []string) {
 	return out
 }
 
-// TestOrder: the order is that of the kubelet, k8s.io/kubernetes/pkg/credentialprovider/keyring.go.
+// TestOrder: credentials have the same order as in the kubelet (k8s.io/kubernetes/pkg/credentialprovider/keyring.go).
 func TestOrder(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -107,7 +108,7 @@ func TestOrder(t *testing.T) {
 
 func auth(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// TestKinds: the fields of an entry.
+// TestKinds checks which credentials follow from the fields of an entry.
 func TestKinds(t *testing.T) {
 	type credential struct{ Username, Password, IdentityToken, RegistryToken string }
 	basic := []credential{{Username: "u", Password: "p"}}
@@ -140,7 +141,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestMalformed: ND-65, one Secret that cannot be read stops nobody, and is named without its values.
+// TestMalformed: a malformed Secret does not affect other Secrets, and the reason names the Secret without its
+// values.
 func TestMalformed(t *testing.T) {
 	opaque := logins("s", "gcr.io")
 	opaque.Type = corev1.SecretTypeOpaque

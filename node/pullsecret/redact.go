@@ -15,16 +15,18 @@ const redacted = "[redacted]"
 
 // These are lengths in bytes.
 const (
-	// shortest is the length below which a password or token inside a text is not replaced alone: the gaps would show
-	// the value.
+	// shortest is the length of the shortest password or token that is replaced alone. For a shorter value the whole
+	// text is replaced, because the positions of the gaps could reveal the value.
 	shortest = 4
-	// shortestName is the length below which a user name is not replaced: "AWS" and "user" are no secrets.
+	// shortestName is the length of the shortest user name that is replaced, because short names such as "AWS" and
+	// "user" are not secret.
 	shortestName = 5
 )
 
 // Redact replaces the values of the credentials in a text, such as a message from a registry, also in base64 and in
-// escaped forms. If the text contains a password or token of fewer than 4 bytes, the whole text is replaced. User names
-// of fewer than 5 bytes stay. Redact a text before the text is shortened: a cut value is not found.
+// escaped forms. If the text contains a password or token of fewer than 4 bytes, the whole text is replaced. User
+// names of fewer than 5 bytes stay. Redact a text before you shorten the text, because a value that was cut is not
+// found.
 func (k Keyring) Redact(text string) string {
 	var cuts [][2]int
 	for _, r := range k.rings {
@@ -43,7 +45,7 @@ func (k Keyring) Redact(text string) string {
 	}
 	slices.SortFunc(cuts, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
 	var out strings.Builder
-	end := 0 // of the text that is copied or replaced
+	end := 0 // the end of the text that was copied or replaced so far
 	for i, cut := range cuts {
 		if i == 0 || cut[0] > end {
 			out.WriteString(text[end:cut[0]] + redacted)
@@ -53,7 +55,7 @@ func (k Keyring) Redact(text string) string {
 	return out.String() + text[end:]
 }
 
-// occurrences returns begin and end of each occurrence of a value, also of overlapping occurrences.
+// occurrences returns the start and the end of each occurrence of a value, including overlapping occurrences.
 func occurrences(text, value string) (out [][2]int) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], value)

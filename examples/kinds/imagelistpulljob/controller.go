@@ -86,7 +86,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile takes the next step of a list.
+// Reconcile takes the next step of an ImageListPullJob, called a list in this package.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the jobs
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, writeErr)
 }
 
-// act deletes the jobs that are not needed, and creates the missing jobs. A failure to create is in the status.
+// act deletes the jobs that are not needed, and creates the missing jobs. The status reports a failed creation.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d *decision) error {
 	err := fanout.Each(ctx, pass, fanout.Task{Name: "delete jobs"}, d.Delete, func(ctx context.Context, job *v1beta1.ImagePullJob) (bool, error) {
 		uid := job.UID
@@ -167,7 +167,7 @@ func jobName(list *v1beta1.ImageListPullJob, hash, image string) string {
 	return list.Name[:min(len(list.Name), longestPrefix)] + "-" + hex.EncodeToString(sum[:5])
 }
 
-// longestPrefix leaves room for the rest of a name of 253 bytes.
+// longestPrefix is the largest number of bytes of the list's name in a job's name. Job names have at most 253 bytes.
 const longestPrefix = 240
 
 // remove deletes a list whose TTL has passed, unless the list has changed since it was read.
@@ -179,7 +179,7 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) err
 	})
 }
 
-// set sets a condition. A condition is left out while there is nothing to say.
+// set sets a condition to True for a reason, and removes the condition if why is nil.
 func set(conditions *[]metav1.Condition, kind string, v *view, why error) {
 	if why == nil {
 		meta.RemoveStatusCondition(conditions, kind)

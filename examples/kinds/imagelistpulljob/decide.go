@@ -54,7 +54,7 @@ func decide(o *observation) *decision {
 	return d
 }
 
-// sort sorts the jobs into jobs to keep, at most one for each image, and jobs to delete.
+// sort divides the jobs into jobs to keep, at most one for each image, and jobs to delete.
 func (o *observation) sort(d *decision) (kept map[string]*v1beta1.ImagePullJob) {
 	kept = map[string]*v1beta1.ImagePullJob{}
 	jobs := slices.Clone(o.Jobs)
@@ -129,7 +129,7 @@ func (o *observation) report(d *decision, kept map[string]*v1beta1.ImagePullJob,
 	}
 }
 
-// messageOf names some failed Nodes of a job, and the first error.
+// messageOf returns a message with some failed Nodes of a job and the first error.
 func messageOf(job *v1beta1.ImagePullJob) string {
 	out := fmt.Sprintf("failed on %d of %d Nodes: %s", job.Status.Failed, job.Status.Desired, kruise.Some(job.Status.FailedNodes, ""))
 	if len(job.Status.Failures) > 0 {

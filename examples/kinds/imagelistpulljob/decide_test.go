@@ -28,7 +28,8 @@ func newList(edits ...func(*v1beta1.ImageListPullJob)) *v1beta1.ImageListPullJob
 	return list
 }
 
-// jobOf returns the job of an image with numbers of Nodes: desired, active, succeeded, failed.
+// jobOf returns the job of an image. numbers are the numbers of Nodes in its status: desired, active, succeeded,
+// failed.
 func jobOf(list *v1beta1.ImageListPullJob, image string, numbers ...int32) *v1beta1.ImagePullJob {
 	job := newJob(list, hashOf(&list.Spec), image)
 	if len(numbers) > 0 {
@@ -42,7 +43,7 @@ func jobOf(list *v1beta1.ImageListPullJob, image string, numbers ...int32) *v1be
 	return job
 }
 
-// result is a decision in short.
+// result summarizes a decision.
 type result struct {
 	Create, Delete  []string
 	Numbers         []int32 // desired, active, completed, succeeded
@@ -156,7 +157,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// FuzzFaults: controller and admission find the same faults in any spec.
+// FuzzFaults: for any spec, the controller and admission find the same invalid values.
 func FuzzFaults(f *testing.F) {
 	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.ImageListPullJob]{
 		Object: func(spec []byte) (objects []*v1beta1.ImageListPullJob, ok bool) {

@@ -54,8 +54,8 @@ func specOf(list *v1beta1.ImageListPullJobSpec, image string) v1beta1.ImagePullJ
 	return job.Spec
 }
 
-// hashOf returns a hash of everything in the spec except the images, safe for a label. The TTL does not count, because
-// the jobs of the images have none.
+// hashOf returns a hash of all fields of the spec except the images, in a form valid as a label value. The TTL is not
+// part of the hash, because the created jobs have no TTL.
 func hashOf(spec *v1beta1.ImageListPullJobSpec) string {
 	template := specOf(spec, "")
 	content, err := json.Marshal(template)
@@ -67,8 +67,8 @@ func hashOf(spec *v1beta1.ImageListPullJobSpec) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
 }
 
-// hasSpec reports whether a job has the spec that the list gives the job, except for the TTL, which OpenKruise passes
-// on.
+// hasSpec reports whether a job has the spec that the list prescribes. The TTL is not compared, because OpenKruise
+// copies the TTL of the list to its jobs.
 func hasSpec(job *v1beta1.ImagePullJob, list *v1beta1.ImageListPullJobSpec) bool {
 	have := job.DeepCopy()
 	api.Default(have)

@@ -19,8 +19,8 @@ func validateCreate(obj *v1beta1.ImageListPullJob) field.ErrorList {
 	return append(validation.Name(obj, apivalidation.NameIsDNSSubdomain), validateSpec(obj)...)
 }
 
-// validateUpdate returns the errors in an update. Errors in the spec that old has too, at the same path with the same
-// value, are left out.
+// validateUpdate returns the errors in an update. An error that old has too, at the same path with the same value, is
+// left out.
 func validateUpdate(obj, old *v1beta1.ImageListPullJob) field.ErrorList {
 	return validation.NewProblems(validateSpec(obj), validateSpec(old))
 }

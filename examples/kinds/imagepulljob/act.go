@@ -17,8 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// selected returns the names of the Nodes that a job selects, in the order in which the Nodes begin. Nodes that are gone
-// can be among them. Labels are those of NodeImages or, if kubelets pull, of Nodes.
+// selected returns the names of the Nodes that a job selects, in the order in which pulls begin. The result can
+// contain Nodes that are gone. A label selector is compared with the labels of NodeImages or, if kubelets pull, of
+// Nodes.
 func (r *Reconciler) selected(job *v1beta1.ImagePullJob, s *settings, kubelets bool) (names []string) {
 	first := ordered(job)
 	switch {
@@ -73,7 +74,7 @@ func (r *Reconciler) targets(s *settings, selected []string, kubelets bool) (out
 	return out
 }
 
-// agentOf returns a Node whose agent pulls. A Node selected by name or by a Pod, and not by the labels of a NodeImage,
+// agentOf returns a Node whose agent pulls. A Node selected by name or by a Pod can have no NodeImage yet, and then
 // waits for the NodeImage.
 func (r *Reconciler) agentOf(s *settings, name string) (t target, ok bool) {
 	image, found := r.images.Get("", name)
@@ -86,7 +87,7 @@ func (r *Reconciler) agentOf(s *settings, name string) (t target, ok bool) {
 	return target{Name: name, NotReady: "the Node has no NodeImage yet"}, isAwaited
 }
 
-// missing returns the names in the spec that are names of no Node.
+// missing returns the names in the spec for which no Node and no NodeImage exists.
 func (r *Reconciler) missing(s *settings) (names []string) {
 	for _, name := range s.names {
 		_, isNode := r.nodes.Get("", name)
@@ -98,7 +99,8 @@ func (r *Reconciler) missing(s *settings) (names []string) {
 	return names
 }
 
-// notReady says why a Node cannot pull now. exists is false for a Node that is gone: its NodeImage is about to go.
+// notReady returns the reason why a Node cannot pull now. exists is false for a Node that is gone, whose NodeImage
+// will be deleted soon.
 func (r *Reconciler) notReady(image *v1beta1.NodeImage) (why string, exists bool) {
 	if len(image.Spec.Undecodable) > 0 {
 		return "the spec of the NodeImage cannot be read", true
@@ -116,12 +118,12 @@ func (r *Reconciler) notReady(image *v1beta1.NodeImage) (why string, exists bool
 
 const nodeNotReady = "the Node is not ready"
 
-// act releases claims that are not needed any more, and makes the claims that are due.
+// act releases claims that are not needed any more, and adds the claims that are due.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision, secrets []v1beta1.ReferenceObject) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "release claims"}, d.Release, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
 			return r.edit(ctx, v, image, "released", func(next *v1beta1.NodeImage) (bool, error) {
-				// Each try asks again: after a conflict, the Node may have other labels.
+				// Each try evaluates the selector again: after a conflict, the Node may have other labels.
 				if !r.selects(v.Owner, s, next) || r.isThroughKubelet(v.Owner) && !r.isFallback(s, next.Name) {
 					return release(v.Owner, next, v.Now), nil
 				}
@@ -139,8 +141,8 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 // attempts is how often a change of a NodeImage is tried: several jobs may write the NodeImage at the same time.
 const attempts = 4
 
-// edit changes a NodeImage. After a conflict the change is made again on the newest object, because claims of several
-// jobs do not depend on each other.
+// edit changes a NodeImage. After a conflict the change is applied to the newest version of the object. A retry is
+// safe, because claims of different jobs are independent.
 func (r *Reconciler) edit(ctx context.Context, v *view, image *v1beta1.NodeImage, action string, change func(*v1beta1.NodeImage) (bool, error)) (changed bool, err error) {
 	for try := 1; ; try++ {
 		next := image.DeepCopy()
@@ -168,7 +170,8 @@ func (r *Reconciler) edit(ctx context.Context, v *view, image *v1beta1.NodeImage
 }
 
 // letGo releases the copies of Secrets of a job that ends or is being deleted, and then removes the finalizer. The
-// claims are released by the controller of NodeImages: at once if the job is deleted, otherwise when their TTL passes.
+// NodeImage controller releases the job's claims: at once if the job is deleted, otherwise when the TTL of each claim
+// passes.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if err := r.releaseCopies(ctx, v, pass); err != nil {
 		return err

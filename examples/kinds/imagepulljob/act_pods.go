@@ -28,7 +28,7 @@ func (r *Reconciler) isThroughKubelet(job *v1beta1.ImagePullJob) bool {
 	return r.options.PullThrough == apps.PullThroughKubelet
 }
 
-// puller returns the kit's half that decides about the Pods of a job.
+// puller returns the kubeletpull.Puller that decides about the Pods of a job.
 func (r *Reconciler) puller(job *v1beta1.ImagePullJob) (*kubeletpull.Puller, error) {
 	return kubeletpull.New(r.pulls(job, *metav1.NewControllerRef(job, r.cache.Kind())))
 }
@@ -44,13 +44,13 @@ func (r *Reconciler) pulls(job *v1beta1.ImagePullJob, owned metav1.OwnerReferenc
 	}
 }
 
-// prefixOf returns the begin of the names of a job's Pods.
+// prefixOf returns the prefix of the names of a job's Pods.
 func prefixOf(job string) string {
 	const longest = 40
 	return strings.Trim(strings.ReplaceAll(job[:min(len(job), longest)], ".", "-"), "-")
 }
 
-// podsOf returns the Pods of a job by the names of the Nodes for which the Pods were made.
+// podsOf returns the Pods of a job, keyed by the name of the Node for which the Pod was created.
 func (r *Reconciler) podsOf(job *v1beta1.ImagePullJob) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, pod := range r.pods.Of(job.Namespace, job.UID) {
@@ -61,8 +61,9 @@ func (r *Reconciler) podsOf(job *v1beta1.ImagePullJob) map[string][]*corev1.Pod 
 	return out
 }
 
-// kubeletOf returns a Node whose kubelet pulls. The agent of a Node without image volumes pulls in place of the kubelet,
-// unless the job has pull secrets: an author who asks for kubelets gets no copies of Secrets.
+// kubeletOf returns a Node whose kubelet pulls. On a Node without support for image volumes, the agent pulls in place
+// of the kubelet. The agent does not pull for a job with pull secrets, because agents need copies of Secrets, and a
+// job that asks for kubelets gets no copies.
 func (r *Reconciler) kubeletOf(s *settings, name string, agent target) (t target, ok bool) {
 	node, exists := r.nodes.Get("", name)
 	if !exists || node.DeletionTimestamp != nil || isVirtual(node) {
@@ -81,8 +82,8 @@ func (r *Reconciler) kubeletOf(s *settings, name string, agent target) (t target
 	return t, true
 }
 
-// pressure says why the kubelet of a Node would reject a Pod that tolerates all taints; empty if the kubelet would not
-// (pkg/kubelet/eviction/eviction_manager.go of Kubernetes 1.36).
+// pressure returns the reason why the kubelet of a Node would reject a Pod that tolerates all taints; empty if the
+// kubelet would accept the Pod (pkg/kubelet/eviction/eviction_manager.go of Kubernetes 1.36).
 func pressure(node *corev1.Node) string {
 	for i := range node.Spec.Taints {
 		switch node.Spec.Taints[i].Key {
@@ -102,7 +103,7 @@ func (r *Reconciler) isFallback(s *settings, name string) bool {
 	return ok && t.Node == nil && t.Image != nil
 }
 
-// unservedFor is how long no Pod is made after the API server has dropped the image volume of a Pod.
+// unservedFor is how long the controller creates no Pod after the API server has dropped the image volume of a Pod.
 const unservedFor = 10 * time.Minute
 
 // support returns nil, or the reason why the kubelet of a Node cannot pull for a Pod.
@@ -113,8 +114,8 @@ func (r *Reconciler) support(node *corev1.Node) error {
 	return kubeletpull.Support(node, false)
 }
 
-// actOnPods patches, creates and deletes Pods as decided. made is the number of created Pods; createErr says why others
-// could not be created.
+// actOnPods patches, creates and deletes Pods as decided. made is the number of created Pods. createErr is the reason
+// why some Pods could not be created.
 func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) (made int, createErr, err error) {
 	before := map[string]*corev1.Pod{}
 	for _, pod := range r.pods.Of(v.Owner.Namespace, v.Owner.UID) {
@@ -137,7 +138,7 @@ func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, 
 			r.unserved.Store(&now)
 		}
 		if apierrors.IsAlreadyExists(err) {
-			return nil // made before; the cache does not show the Pod yet
+			return nil // created before; the cache does not show the Pod yet
 		}
 		return wrapped("creating", d.Create[i].Name, err)
 	})
@@ -163,8 +164,8 @@ func wrapped(doing, pod string, err error) error {
 	return fmt.Errorf("%s Pod %s: %w", doing, pod, err)
 }
 
-// isVolumeRefused reports whether the API server misses the source of the volume of a new Pod: without the feature gate
-// ImageVolume, the server drops the source and finds the volume empty.
+// isVolumeRefused reports whether the API server has refused a new Pod because the volume has no source. Without the
+// feature gate ImageVolume, the API server drops the image source, and validation then finds an empty volume.
 func isVolumeRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

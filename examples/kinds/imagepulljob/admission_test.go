@@ -63,7 +63,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// begins returns the field and the type of each cause.
+// begins returns the beginning of each cause: its field and its type.
 func begins(causes []string) (out []string) {
 	for _, cause := range causes {
 		colons := 0
@@ -81,7 +81,7 @@ func begins(causes []string) (out []string) {
 	return out
 }
 
-// reviewer answers SubjectAccessReviews: a user may get the Secrets of the list.
+// reviewer answers SubjectAccessReviews. may lists, by user, the Secrets that the user may get.
 type reviewer struct {
 	client.Writer
 
@@ -102,7 +102,7 @@ func (r *reviewer) Create(_ context.Context, object client.Object, _ ...client.C
 	return nil
 }
 
-// TestAuthor: who may not read a Secret, cannot use the Secret by way of a job.
+// TestAuthor: a user who may not read a Secret cannot use the Secret in a job.
 func TestAuthor(t *testing.T) {
 	reviews := &reviewer{may: map[string][]string{"jane": {"hers"}}}
 	options := admission.Options{Gates: gates(), Client: reviews, Namespace: "kruise-system"}

@@ -36,14 +36,14 @@ const ControllerName = "imagepulljob-controller"
 // Options are the options of the controller.
 type Options struct {
 	kruise.Options
-	// KeepSeconds is how many seconds longer than its job a pulled tag stays in NodeImages.
+	// KeepSeconds is how many seconds a pulled tag stays in NodeImages beyond the TTL that follows from the job.
 	KeepSeconds int
 	// Registries are the registries from which jobs may pull, as in imagepull.Registries; empty allows none.
 	Registries []string
-	// PullThrough is apps.PullThroughAgent or apps.PullThroughKubelet, for jobs without apps.AnnotationPullThrough; empty
-	// means agents.
+	// PullThrough is apps.PullThroughAgent or apps.PullThroughKubelet, and applies to jobs without
+	// apps.AnnotationPullThrough. Empty means apps.PullThroughAgent.
 	PullThrough string
-	// PauseImage is the image of the container of Pods that pull; empty means DefaultPauseImage.
+	// PauseImage is the container image of the Pods that make kubelets pull; empty means DefaultPauseImage.
 	PauseImage string
 }
 
@@ -114,7 +114,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// index makes the indexes, and the sources for the writes and the start-up check.
+// index creates the indexes. index also returns the kinds whose writes the cache tracks, and which the cache checks
+// at start-up.
 func (r *Reconciler) index(ctx context.Context, mgr kruise.Manager) (sources []trackedclient.Source, err error) {
 	informers := mgr.GetCache()
 	if r.images, err = ownercache.NewIndex(ctx, informers, &v1beta1.NodeImage{}); err != nil {
@@ -189,11 +190,12 @@ func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	if d.Step.State == completion.Running {
 		err = errors.Join(r.act(ctx, v, pass, s, d, secrets), r.runPods(ctx, v, pass, d))
 	}
-	// If the job ends here, the next pass releases the copies of Secrets: the cache shows the copies of this pass by then.
+	// If the job ends here, the next reconcile releases the copies of Secrets. By then the cache shows the copies
+	// made in this reconcile.
 	return errors.Join(err, r.write(ctx, v, d.Status))
 }
 
-// decide adds the Pods of the job to an observation, and decides.
+// decide adds the Pods of the job to an observation, and calls the function decide.
 func (r *Reconciler) decide(o *observation) (d *decision, err error) {
 	if o.Puller, err = r.puller(o.Job); err != nil {
 		return nil, reason.Final(fmt.Errorf("pulls through kubelets: %w", err))
@@ -202,7 +204,8 @@ func (r *Reconciler) decide(o *observation) (d *decision, err error) {
 	return decide(o), nil
 }
 
-// runPods writes the Pods of a running job. A refusal is in the status, and Nodes without a Pod do not count as active.
+// runPods writes the Pods of a running job. If Pods cannot be created, the status says why, and Nodes without a Pod
+// do not count as active.
 func (r *Reconciler) runPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) error {
 	made, createErr, err := r.actOnPods(ctx, v, pass, d)
 	if createErr != nil || made > 0 || len(d.Create) == 0 {

@@ -21,17 +21,17 @@ import (
 type observation struct {
 	Job      *v1beta1.ImagePullJob
 	Settings *settings
-	// Selected are the names of the Nodes that the job selects. Targets are the Nodes among them that can be told to
-	// pull, now or later. Both have the order in which the Nodes begin.
+	// Selected are the names of the Nodes that the job selects. Targets are the selected Nodes that can be asked to
+	// pull, now or later. Both lists are in the order in which pulls begin.
 	Selected []string
 	Targets  []target
-	// Missing are the names in the spec that are names of no Node.
+	// Missing are the names in the spec for which no Node exists.
 	Missing []string
 	// Claimed are the NodeImages with claims of the job.
 	Claimed []*v1beta1.NodeImage
-	// Secrets are the job's pull secrets, as NodeImages name the Secrets.
+	// Secrets are references to the job's pull secrets, in the form in which NodeImages contain references.
 	Secrets []v1beta1.ReferenceObject
-	// Puller decides about the Pods of the job, and Pods are these Pods by the names of their Nodes.
+	// Puller decides about the Pods of the job. Pods are these Pods, keyed by the names of their Nodes.
 	Puller *kubeletpull.Puller
 	Pods   map[string][]*corev1.Pod
 	Now    time.Time
@@ -46,15 +46,15 @@ type target struct {
 	Node *corev1.Node
 	// NotReady says why the Node cannot pull now; empty if the Node can.
 	NotReady string
-	// Unable says why the kubelet cannot pull as asked: the agent pulls if Image is set, and otherwise the Node
-	// fails. The code is empty if the kubelet can.
+	// Unable is the reason why the kubelet cannot pull although the job asks for kubelets: the agent pulls if Image
+	// is set, and otherwise the Node fails. The code is empty if the kubelet can pull.
 	Unable reason.Reason
 }
 
 // decision says what a reconciliation must do.
 type decision struct {
 	Step imagepull.JobStep
-	// Claim are the NodeImages that get a claim or secrets now, in order.
+	// Claim are the NodeImages that get a claim or references to Secrets now, in order.
 	Claim []*v1beta1.NodeImage
 	// Release are the NodeImages with claims of the job for an earlier image, or for a Node that is not selected any
 	// more.
@@ -106,7 +106,7 @@ func (d *decision) wake(after time.Duration) {
 	}
 }
 
-// look says how far the job is on a Node.
+// look returns the progress of the job on a Node.
 func (o *observation) look(t *target, d *decision) imagepull.Node {
 	node := imagepull.Node{Name: t.Name, NotReady: t.NotReady}
 	switch {
@@ -127,10 +127,11 @@ func (o *observation) look(t *target, d *decision) imagepull.Node {
 
 func owner(job *v1beta1.ImagePullJob) imagepull.Owner { return imagepull.Owner(job.UID) }
 
-// stale returns the NodeImages in which the job must release claims: after a change of the image or of the selected
-// Nodes, no claim of the job may stay behind. A selected Node that seems to be gone keeps its claims: the NodeImage goes
-// with the Node, and a Node that was created again can be missing in an outdated cache. A Node whose kubelet pulls needs
-// no claim, and neither does a Node that fails because the kubelet cannot pull.
+// stale returns the NodeImages in which the job must release claims. After a change of the image or of the selected
+// Nodes, no unneeded claim of the job may stay behind. A selected Node that seems to be gone keeps its claims,
+// because an outdated cache may not show a Node that was created again; if the Node is really gone, its NodeImage is
+// deleted too. No claim is needed on a Node whose kubelet pulls, or on a Node that fails because the kubelet cannot
+// pull.
 func (o *observation) stale(targets map[string]*target) (out []*v1beta1.NodeImage) {
 	selected := sets.New(o.Selected...)
 	for _, image := range o.Claimed {
@@ -169,13 +170,12 @@ func (s *settings) claim(job *v1beta1.ImagePullJob, image *v1beta1.NodeImage, se
 	return onnode.SetSecrets(&image.Spec, s.image, secrets) || changed, nil
 }
 
-// release removes the claims of the job from a NodeImage, except the claim for a kept image.
+// release removes the claims of the job from a NodeImage, except the claims for the images in kept.
 func release(job *v1beta1.ImagePullJob, image *v1beta1.NodeImage, now time.Time, kept ...imagepull.Reference) (changed bool) {
 	return onnode.SetWants(&image.Spec, imagepull.Release(onnode.Wants(&image.Spec), owner(job), kept...), nil, now)
 }
 
-// nodesOfPods returns the names of the Nodes of active Pods that a selector matches, each Node once. Nodes come first
-// that are first in the given list; the others follow in the order of their names.
+// nodesOfPods returns the names of the Nodes of active Pods that a selector matches, each Node once, sorted by name.
 func nodesOfPods(pods []*corev1.Pod, selector labels.Selector) (names []string) {
 	for _, pod := range pods {
 		if pod.Spec.NodeName != "" && !isOfJob(pod) && podstate.IsActive(pod) && selector.Matches(labels.Set(pod.Labels)) {

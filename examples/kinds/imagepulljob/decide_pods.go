@@ -16,14 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull/kubeletpull"
 )
 
-// isOfJob reports whether a Pod was made by an ImagePullJob.
+// isOfJob reports whether an ImagePullJob controls a Pod.
 func isOfJob(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "ImagePullJob" && strings.HasPrefix(owner.APIVersion, apps.Group+"/")
 }
 
-// lookAtPods says how far the kubelet of a Node is, and plans the next step for the Node's Pods. Nothing happens while
-// the Node cannot pull.
+// lookAtPods returns the progress of the kubelet of a Node, and plans the next step for the Node's Pods. While the
+// Node cannot pull, no step is planned.
 func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	node := imagepull.Node{Name: t.Name, NotReady: t.NotReady, Standing: imagepull.Standing{State: imagepull.Unclaimed}}
 	seen := kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}
@@ -42,7 +42,7 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	wants, reports := o.wants(report.Round, since), []imagepull.Report{report}
 	if node.NotReady == "" {
 		reports = o.step(seen, wants, reports, d)
-	} else if t.NotReady == "" { // the Pod of an earlier attempt may have the place that the Pod waits for
+	} else if t.NotReady == "" { // the Pod of an earlier attempt may occupy the resources that the new Pod needs for scheduling
 		for _, pod := range seen.Pods {
 			if pod.Spec.NodeName != "" {
 				d.Delete = append(d.Delete, pod)
@@ -53,7 +53,7 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	return node
 }
 
-// begin claims the image on a Node whose kubelet pulls.
+// begin plans the first Pod on a Node whose kubelet pulls.
 func (o *observation) begin(t *target, d *decision) {
 	o.step(kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}, o.wants(0, o.Now), nil, d)
 }
@@ -67,21 +67,21 @@ func (o *observation) step(seen kubeletpull.Observed, wants []imagepull.Want, be
 	return step.Reports
 }
 
-// wants is the claim of the job on a Node whose kubelet pulls.
+// wants returns the job's claim on a Node whose kubelet pulls, as a list of one Want.
 func (o *observation) wants(round int64, since time.Time) []imagepull.Want {
 	claim := imagepull.Claim{Owner: owner(o.Job), Round: round, Since: since, Policy: o.Settings.policy}
 	return []imagepull.Want{{Image: o.Settings.image, Round: round, Claims: []imagepull.Claim{claim}}}
 }
 
-// isRenewed reports whether the claim of a job that never ends and always pulls is over: as with agents, the job pulls
-// again each day.
+// isRenewed reports whether a job of type Never with the pull policy Always must pull again. Such a job pulls again
+// each day, through kubelets as through agents.
 func (o *observation) isRenewed(report *imagepull.Report, since time.Time) bool {
 	policy := &o.Settings.policy
 	isOver := report.Phase == imagepull.Succeeded || report.Phase == imagepull.Failed
 	return isOver && o.Settings.rules.Endless && policy.Always && policy.TTL != nil && o.Now.Sub(since) >= *policy.TTL
 }
 
-// homeless says why a Pod has no Node yet; empty if each Pod has a Node, or may get one soon.
+// homeless returns the reason why a Pod cannot be scheduled; empty if each Pod has a Node or may get a Node soon.
 func homeless(pods []*corev1.Pod) string {
 	for _, pod := range pods {
 		for _, c := range pod.Status.Conditions {
@@ -93,8 +93,9 @@ func homeless(pods []*corev1.Pod) string {
 	return ""
 }
 
-// tidyPods plans the end of Pods that are not needed: for another image, on a Node that is not selected or whose agent
-// pulls, and after the end of the job. A pulled image is held as long as a claim in a NodeImage would stay.
+// tidyPods plans the deletion of Pods that are not needed: Pods for another image, Pods on a Node that is not
+// selected or whose agent pulls, and Pods of a job that has ended. After the end of the job, the Pod of a successful
+// pull stays as long as a claim in a NodeImage would stay, because the kubelet does not delete an image in use.
 func (o *observation) tidyPods(targets map[string]*target, d *decision) {
 	if d.Step.State != completion.Running {
 		d.Change, d.Create, d.Delete = nil, nil, nil
@@ -118,7 +119,7 @@ func (o *observation) tidyPods(targets map[string]*target, d *decision) {
 	d.Delete = slices.CompactFunc(d.Delete, func(a, b *corev1.Pod) bool { return a.Name == b.Name })
 }
 
-// holds reports whether the Pods of a Node still hold an image after the end of the job.
+// holds reports whether a Pod on a Node must still keep its image in use after the end of the job.
 func (o *observation) holds(node string, d *decision) bool {
 	seen := kubeletpull.Observed{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, Pods: o.Pods[node]}
 	report, since, found := o.Puller.Recorded(seen, o.Settings.image, o.Now)
@@ -130,7 +131,7 @@ func (o *observation) holds(node string, d *decision) bool {
 		return false
 	}
 	d.wake(after)
-	// Pods of earlier attempts hold nothing.
+	// Pods of earlier attempts keep no image in use and are deleted.
 	d.Delete = append(d.Delete, o.Puller.Next(seen, left, []imagepull.Report{report}, o.Now).Delete...)
 	return true
 }

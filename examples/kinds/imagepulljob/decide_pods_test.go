@@ -45,7 +45,8 @@ func (w *warmed) at(name string) *target {
 	return &w.targets[i]
 }
 
-// pass decides once and carries out the decision. The result names what was done on which Nodes.
+// pass decides once and carries out the decision. The strings in the result are actions with the names of their
+// Nodes.
 func (w *warmed) pass() (*decision, []string) {
 	w.t.Helper()
 	r := &Reconciler{options: Options{PauseImage: DefaultPauseImage, Registries: []string{"*"}}}
@@ -122,8 +123,8 @@ func patient(job *v1beta1.ImagePullJob) {
 	job.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32(3600))
 }
 
-// TestThroughKubelets takes a job from the first Pod to the end: parallelism, order, a failed Node, and Pods that hold
-// the image after the end for as long as a claim would stay.
+// TestThroughKubelets takes a job from the first Pod to the end: parallelism, order, a failed Node, and Pods that
+// stay after the end for as long as a claim would stay.
 func TestThroughKubelets(t *testing.T) {
 	job := newJob(patient)
 	w := newWarmed(t, job, "n1", "n2", "n3")
@@ -184,8 +185,8 @@ func TestKubeletsWait(t *testing.T) {
 	}
 }
 
-// TestKubeletsOnFullNodes: the Pod of a failed attempt leaves the place for which the next attempt's Pod waits, and the
-// time for an attempt begins when the Pod has a Node.
+// TestKubeletsOnFullNodes: if the next attempt's Pod cannot be scheduled, the Pod of the failed attempt is deleted to
+// free resources. The time limit of an attempt begins when the Pod is bound to a Node.
 func TestKubeletsOnFullNodes(t *testing.T) {
 	w := newWarmed(t, newJob(func(job *v1beta1.ImagePullJob) {
 		job.Spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(3))}
@@ -226,7 +227,7 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// TestKubeletsChange: Pods for an earlier image, and of Nodes that are not selected any more, go.
+// TestKubeletsChange: Pods for an earlier image, and Pods on Nodes that are not selected any more, are deleted.
 func TestKubeletsChange(t *testing.T) {
 	job := newJob(patient)
 	w := newWarmed(t, job, "n1", "n2")
@@ -242,8 +243,8 @@ func TestKubeletsChange(t *testing.T) {
 	}
 }
 
-// TestKubeletsRenew: a job that never ends and always pulls, pulls again each day, as with agents; without Always the
-// Pod stays.
+// TestKubeletsRenew: a job of type Never with the pull policy Always pulls again each day, as through agents. With
+// any other pull policy the Pod stays.
 func TestKubeletsRenew(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		job := newJob(func(job *v1beta1.ImagePullJob) {
@@ -254,7 +255,7 @@ func TestKubeletsRenew(t *testing.T) {
 		})
 		w := newWarmed(t, job, "n1")
 		w.pass()
-		for range 2 { // the second Pod only holds
+		for range 2 { // the second Pod only keeps the image in use
 			w.kubelet("n1", pulled(w.now))
 			w.pass()
 		}
@@ -266,7 +267,8 @@ func TestKubeletsRenew(t *testing.T) {
 	}
 }
 
-// TestUnableKubelets: a Node without image volumes fails with a typed reason, or the agent pulls and the job says so.
+// TestUnableKubelets: a Node without image volumes fails with a typed reason, or the agent pulls and the job's status
+// says so.
 func TestUnableKubelets(t *testing.T) {
 	unable := reason.Reason{Code: kubeletpull.ImageVolumesMissing, Detail: "containerd 2.1 is needed"}
 	job := newJob(patient)
@@ -286,7 +288,7 @@ func TestUnableKubelets(t *testing.T) {
 	}
 }
 
-// TestNamesWait: a named Node without a NodeImage waits, and names of no Node are told.
+// TestNamesWait: a named Node without a NodeImage waits, and the status lists names for which no Node exists.
 func TestNamesWait(t *testing.T) {
 	job := newJob(func(job *v1beta1.ImagePullJob) {
 		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"n1", "gone"}}

@@ -36,8 +36,8 @@ func settingsFor(t testing.TB, job *v1beta1.ImagePullJob) *settings {
 	return s
 }
 
-// on returns the NodeImage of a Node after a step of the job and of the agent: "" for no claim, "claimed", "Pulling",
-// "Succeeded", "Failed", or "silent" for a claim that nobody has answered.
+// onNode returns the NodeImage of a Node in one of these states: "" for no claim, "claimed", "Pulling", "Succeeded",
+// "Failed", or "silent" for a claim without a report for 11 minutes.
 func onNode(t testing.TB, job *v1beta1.ImagePullJob, name, state string, secrets ...v1beta1.ReferenceObject) *v1beta1.NodeImage {
 	t.Helper()
 	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -62,7 +62,7 @@ func onNode(t testing.TB, job *v1beta1.ImagePullJob, name, state string, secrets
 	return image
 }
 
-// result is a decision in short.
+// result summarizes a decision.
 type result struct {
 	Claim, Release  []string
 	Numbers         []int32 // desired, active, succeeded, failed
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestChanges: after a change of the image or of the Nodes, no claim stays behind.
+// TestChanges: after a change of the image or of the selected Nodes, unneeded claims are released.
 func TestChanges(t *testing.T) {
 	job := newJob()
 	old, kept := onNode(t, job, "n1", "Succeeded"), onNode(t, job, "n2", "Pulling")
@@ -166,7 +166,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestNodeSeemsGone: a selected Node that the cache does not show keeps its claim, because the Node may have come back.
+// TestNodeSeemsGone: a selected Node that the cache does not show keeps its claim, because the Node may have been
+// created again.
 func TestNodeSeemsGone(t *testing.T) {
 	job := newJob()
 	claimed := []*v1beta1.NodeImage{onNode(t, job, "n1", "Pulling"), onNode(t, job, "n2", "Pulling")}
@@ -176,7 +177,8 @@ func TestNodeSeemsGone(t *testing.T) {
 	}
 }
 
-// TestSecrets: a Node with a claim gets a Secret beyond the parallelism.
+// TestSecrets: a Node that already has a claim gets the reference to a Secret even if the parallelism allows no
+// further Node.
 func TestSecrets(t *testing.T) {
 	job := newJob(func(job *v1beta1.ImagePullJob) {
 		job.Spec.PullSecrets, job.Spec.Parallelism = []string{"pull"}, new(intstr.FromInt32(1))

@@ -20,20 +20,21 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile of a job: what the caches showed before the first write. The reconcile reads the job
-// at any time until the first request about the job, so several versions are possible.
+// sight is the possible input of a reconcile of a job: the state of the caches before the first write. The reconcile
+// reads the job at any time before its first request, so several versions of the job are possible.
 type sight struct {
 	views []glance
-	made  int // claims and Pods made since, on further Nodes
+	made  int // claims and Pods that the reconcile has created so far, on further Nodes
 	now   time.Time
-	// called says that the reconcile has sent a request about the job, and wrote that the reconcile has written.
+	// called means that the reconcile has sent a request for the job. wrote means that the reconcile has written a
+	// claim, a Pod or the status.
 	called, wrote bool
 }
 
-// glance is a possible input.
+// glance is one possible version of the job, with the state of the job's Nodes.
 type glance struct {
 	job  *v1beta1.ImagePullJob
-	busy int // ready Nodes without an answer
+	busy int // ready Nodes whose pull has no result yet
 	// pods are the Nodes with a Pod of the job for the job's image.
 	pods map[string]bool
 }
@@ -43,7 +44,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "imagepulljob" || v != nil && v.wrote {
 		return
 	}
-	// The secrets come after the job, and the NodeImages after the secrets.
+	// A reconcile reads the job first, then the Secrets, then the NodeImages.
 	isAboutSecrets := call != nil && (call.Resource.Resource == "secrets" || call.Resource.Resource == "imagepulljobs" && call.Verb == "patch" && call.Subresource == "")
 	isWrite := call != nil && !isAboutSecrets && call.Verb != "get" && call.Verb != "list"
 	if v == nil || !isAboutSecrets && !isWrite {
@@ -61,7 +62,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	for i := range v.views {
-		// The reconcile may have looked at Nodes at any time until now, so the smallest number counts.
+		// The reconcile may have read the Nodes at any time until now, so the smallest number counts.
 		g := &v.views[i]
 		before, known := g.busy, g.pods != nil
 		if w.count(t, g); known {
@@ -85,7 +86,8 @@ func (w *story) count(t *chaos.Task, v *glance) {
 	}
 }
 
-// allow wants a view that allows a write; problem says why a view does not.
+// allow fails the schedule unless at least one possible input justifies a write. problem returns the reason why an
+// input does not justify the write.
 func (w *story) allow(write *chaos.Write, rule string, problem func(*sight, *glance) string) {
 	v, _ := write.Task.View.(*sight)
 	if v == nil || len(v.views) == 0 {
@@ -101,13 +103,14 @@ func (w *story) allow(write *chaos.Write, rule string, problem func(*sight, *gla
 	w.Failf(rule, "%s", why)
 }
 
-// the judge's own reading of jobs and NodeImages.
+// The functions below read jobs and NodeImages without the controller's code, so that a mistake there cannot hide
+// itself.
 
 func chosen(job *v1beta1.ImagePullJob, node string) bool {
 	return job.Spec.Selector == nil || slices.Contains(job.Spec.Selector.Names, node)
 }
 
-// place splits an image of a story into name and tag.
+// place splits an image of the test into name and tag.
 func place(image string) (name, tag string) {
 	i := len(image) - 1
 	for image[i] != ':' {
@@ -148,7 +151,7 @@ func owned(image *v1beta1.NodeImage, job types.UID) (tags []string) {
 	return tags
 }
 
-// isBusy reports whether a job's claim in a NodeImage has no answer.
+// isBusy reports whether a job's claim in a NodeImage has no result yet.
 func isBusy(image *v1beta1.NodeImage, job *v1beta1.ImagePullJob) bool {
 	if !slices.Contains(owned(image, job.UID), job.Spec.Image) {
 		return false
@@ -215,7 +218,7 @@ func (w *story) judgeImage(write *chaos.Write, before, after *v1beta1.NodeImage)
 	}
 }
 
-// isStale reports whether the writer may have seen another spec of a job.
+// isStale reports whether the reconcile may have seen another version of a job's spec than the given version.
 func (w *story) isStale(write *chaos.Write, job *v1beta1.ImagePullJob) bool {
 	v, _ := write.Task.View.(*sight)
 	return v != nil && slices.ContainsFunc(v.views, func(v glance) bool {
@@ -238,7 +241,7 @@ func (w *story) judgeClaim(write *chaos.Write, job *v1beta1.ImagePullJob, node s
 	})
 }
 
-// problem says why a job must not begin on further Nodes.
+// problem returns the reason why a job must not begin pulls on further Nodes; empty if the job may.
 func (s *sight) problem(v *glance) string {
 	if v.job.Status.CompletionTime != nil || v.job.DeletionTimestamp != nil {
 		return "job " + v.job.Name + " has ended"

@@ -17,13 +17,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// the judge's own reading of Pods that pull.
+// The functions below read Pods without the controller's code, so that a mistake there cannot hide itself.
 
 func isThrough(job *v1beta1.ImagePullJob) bool {
 	return job.Annotations[apps.AnnotationPullThrough] == apps.PullThroughKubelet
 }
 
-// pull is a Pod of a job.
+// pull contains the facts about a Pod of a job.
 type pull struct {
 	job            types.UID
 	node, image    string
@@ -55,7 +55,7 @@ func pullOf(pod *corev1.Pod) (p pull, ok bool) {
 	return p, true
 }
 
-// full returns the long name of an image of a story.
+// full returns the long name of an image of the test, with registry and repository.
 func full(image string) string {
 	if image == "nginx:1" {
 		return "docker.io/library/nginx:1"
@@ -63,7 +63,7 @@ func full(image string) string {
 	return image
 }
 
-// lookAtPods counts the ready Nodes whose last Pod has no answer.
+// lookAtPods counts the ready Nodes whose newest Pod has no result yet.
 func (w *story) lookAtPods(t *chaos.Task, v *glance) {
 	var pods corev1.PodList
 	w.must(t.Process.Cache.List(context.Background(), &pods, client.InNamespace(team)))
@@ -86,7 +86,7 @@ func (w *story) lookAtPods(t *chaos.Task, v *glance) {
 	}
 }
 
-// judgePod judges the creation of a Pod.
+// judgePod checks that a Pod may be created.
 func (w *story) judgePod(write *chaos.Write, pod *corev1.Pod) {
 	p, ok := pullOf(pod)
 	if !ok {
@@ -119,7 +119,7 @@ func (w *story) judgePod(write *chaos.Write, pod *corev1.Pod) {
 	})
 }
 
-// convergedPods: Pods hold the images of their jobs, one Pod on each Node, and nobody else's.
+// convergedPods checks that the remaining Pods have the images of their own jobs, one Pod of a job on each Node.
 func (w *story) convergedPods() {
 	held := map[types.UID][]string{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

@@ -29,16 +29,17 @@ import (
 )
 
 // TestFaults: under any faults, at most as many Nodes pull as a job allows, no claim of a job is lost while the job
-// needs the claim, a job ends for a reason and stays ended, copies of Secrets hold no credentials of other registries,
-// and NodeImages live exactly as long as their Nodes. If kubelets pull, the same holds for Pods in place of claims, and
-// no Secret is copied. In the end each job able to end has ended and holds nothing.
+// needs the claim, a job ends for a reason and stays ended, copies of Secrets hold no credentials of other
+// registries, and NodeImages live exactly as long as their Nodes. If kubelets pull, the same holds for Pods in place
+// of claims, and no Secret is copied. In the end each job that is able to end has ended, and has no copies of Secrets
+// left.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t, false)) }
 
-// TestFaultsAtEnd: a job that ends in the very pass that makes copies of Secrets leaves no copy, even if somebody deletes
-// the job at once.
+// TestFaultsAtEnd: a job that ends in the same reconcile that creates copies of Secrets leaves no copy, even if a
+// user deletes the job at once.
 func TestFaultsAtEnd(t *testing.T) { chaos.Run(t, plan(t, true)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay checks that a schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t, false), 3) }
 
 func plan(t testing.TB, atEnd bool) chaos.Plan {
@@ -59,11 +60,11 @@ func plan(t testing.TB, atEnd bool) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of one schedule of the test.
 type story struct {
 	*chaos.World
 
-	// policy selects the refusals of the API server: none, writes to NodeImages, copies of Secrets, or Pods.
+	// policy selects the writes that the API server refuses: 0 none, 1 NodeImages, 2 copies of Secrets, 3 Pods.
 	policy int
 	// atEnd says that all jobs select missing Nodes, and so end at once.
 	atEnd bool
@@ -125,7 +126,8 @@ func (w *story) setReady(node *corev1.Node, ready bool) {
 	w.must(w.User.Status().Update(context.Background(), node))
 }
 
-// newSecret makes the pull secret of the jobs, with credentials for the registry of the jobs and for another.
+// newSecret returns the pull secret of the jobs, with credentials for the registry of the jobs and for another
+// registry.
 func (w *story) newSecret() {
 	auth := func() string {
 		return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "user:password-%d", w.Rand().IntN(9)))
@@ -267,7 +269,7 @@ func (w *story) edit(job *v1beta1.ImagePullJob) {
 	w.must(w.User.Update(context.Background(), job))
 }
 
-// report lets the agent of a Node take a step: the agent begins a pull or ends a pull.
+// report lets the agent of one Node begin a pull or end a pull.
 func (w *story) report(badly bool) bool {
 	for _, image := range faultapi.All[*v1beta1.NodeImage](w.Server) {
 		if node := w.node(image.Name); node == nil || !isReady(node) || image.DeletionTimestamp != nil {
@@ -322,7 +324,8 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// settle makes the last wish fulfillable: all Nodes are ready, and no job is held.
+// settle removes all obstacles, so that the controllers can reach the final state: no write is refused, and all Nodes
+// are ready.
 func (w *story) settle() {
 	w.policy = 0
 	w.Nodes.Images.SetBroken("example.test/app:v2", false)

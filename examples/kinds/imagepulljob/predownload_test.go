@@ -100,8 +100,9 @@ func (c *cluster) jobOf(r rollout) (job *v1beta1.ImagePullJob) {
 	return job
 }
 
-// TestImagesArePulledBeforeRollouts: when a rollout begins, a job pulls the new image on the Nodes of the Pods that wait
-// for the update, the Nodes of the next batch first. The revision records the decision, and the job goes at the end.
+// TestImagesArePulledBeforeRollouts: when a rollout begins, a job pulls the new image on the Nodes of the Pods that
+// wait for the update, the Nodes of the next batch first. The ControllerRevision records the decision, and the job is
+// deleted at the end.
 func TestImagesArePulledBeforeRollouts(t *testing.T) {
 	c := start(t, "CloneSet", "StatefulSet", "DaemonSet")
 	c.refuseImages()
@@ -142,7 +143,8 @@ func TestImagesArePulledBeforeRollouts(t *testing.T) {
 	}
 }
 
-// checkOrder checks that the order of a StatefulSet's Nodes is that of its rollout: from the highest ordinal down.
+// checkOrder checks that a job for a StatefulSet orders the Nodes as the rollout orders the Pods: from the highest
+// ordinal down.
 func (c *cluster) checkOrder(r rollout, pods []corev1.Pod, job *v1beta1.ImagePullJob) {
 	c.t.Helper()
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(b.Name, a.Name) })
@@ -157,7 +159,7 @@ func (c *cluster) checkOrder(r rollout, pods []corev1.Pod, job *v1beta1.ImagePul
 	}
 }
 
-// refuseImages makes the API server refuse image jobs of version v3.
+// refuseImages makes the API server refuse ImagePullJobs for images with the tag v3.
 func (c *cluster) refuseImages() {
 	c.t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
@@ -180,7 +182,8 @@ func (c *cluster) refuseImages() {
 	})
 }
 
-// refuses rolls out an image whose jobs are refused: an event says so, and the rollout goes on.
+// refuses rolls out an image whose ImagePullJobs are refused, and expects an event about the refusal and a completed
+// rollout.
 func (c *cluster) refuses(r rollout, object client.Object) {
 	c.t.Helper()
 	c.patch(object, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"reg.test/app:v3"}]}}}}`)

@@ -28,20 +28,20 @@ type settings struct {
 
 	image  imagepull.Reference
 	rules  imagepull.Rules
-	policy imagepull.Policy // of claims
-	// names are the names of the selected Nodes, in the order of the spec; nil selects by labels. If pods is not nil,
-	// the Nodes of Pods are selected.
+	policy imagepull.Policy // the policy of the job's claims
+	// names are the names of the selected Nodes, in the order of the spec. If names is nil, nodes selects by labels.
+	// If pods is not nil, the job selects the Nodes of the Pods that pods matches.
 	names []string
 	nodes labels.Selector
 	pods  labels.Selector
-	// secrets are the names of pull secrets. If the secrets are copied, the job holds copies.
+	// secrets are the names of pull secrets. isCopied means that agents need copies of these Secrets.
 	secrets  []string
 	isCopied bool
 }
 
 // rulesOfManager are settings of the manager that concern all jobs.
 type rulesOfManager struct {
-	// keep is how long a pulled tag stays in NodeImages, in addition to the times in the spec.
+	// keep is how long a pulled tag stays in NodeImages beyond the TTL that follows from the spec.
 	keep time.Duration
 	// registries are the registries from which jobs may pull.
 	registries imagepull.Registries
@@ -105,18 +105,20 @@ func rulesOf(spec *v1beta1.ImagePullJobSpec) completion.Rules {
 	return rules
 }
 
-// These are the times of jobs of the type Never, as in OpenKruise.
+// These are the times of jobs of type Never, as in OpenKruise.
 const (
 	neverTTL      = 24 * time.Hour
 	neverSpread   = 10 * time.Minute
 	neverDeadline = 30 * time.Minute
 )
 
-// spread is the largest difference between the TTLs of jobs, so that not all tags are removed at the same time.
+// spread is the upper limit of the jitter that is added to the TTL of a job's tags, so that not all tags are removed
+// at the same time.
 const spread = 5 * time.Minute
 
-// policyOf returns the policy of a job's claims. The tag of a job that ends stays for the TTL of the job, and then some
-// more; the tag of a job that never ends is renewed each day.
+// policyOf returns the policy of a job's claims. The tag of a job that ends stays for the TTL of the job, or its
+// deadline or timeouts if the job has no TTL, plus rulesOfManager.keep and a jitter. The tag of a job of type Never
+// is renewed each day.
 func (m *rulesOfManager) policyOf(spec *v1beta1.ImagePullJobSpec, uid types.UID) imagepull.Policy {
 	limits := ptr.Deref(spec.PullPolicy, v1beta1.PullPolicy{})
 	timeout := time.Duration(ptr.Deref(limits.TimeoutSeconds, api.DefaultTimeoutSeconds)) * time.Second
@@ -141,7 +143,7 @@ func (m *rulesOfManager) policyOf(spec *v1beta1.ImagePullJobSpec, uid types.UID)
 	return policy
 }
 
-// jitter returns a time below a limit, in whole seconds, always the same for a job.
+// jitter returns a duration below a limit, in whole seconds. The duration depends on the job's UID alone.
 func jitter(uid types.UID, limit time.Duration) time.Duration {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(uid)) // the error is always nil
@@ -156,13 +158,14 @@ func (s *settings) selects(name string, nodeLabels map[string]string) bool {
 	return slices.Contains(s.names, name)
 }
 
-// defaultKeep is OpenKruise's default, in seconds, and mostKeep the largest value.
+// defaultKeep is OpenKruise's default of Options.KeepSeconds. mostKeep is the largest value.
 const (
 	defaultKeep = 300
 	mostKeep    = 31 * 24 * 60 * 60
 )
 
-// newRules returns the settings of the manager. A number of seconds outside of OpenKruise's limits becomes the limit.
+// newRules returns the settings of the manager. A number of seconds outside of OpenKruise's limits becomes the
+// nearest limit.
 func newRules(keepSeconds int, registries []string) *rulesOfManager {
 	return &rulesOfManager{keep: time.Duration(min(max(keepSeconds, 0), mostKeep)) * time.Second, registries: registries}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row describes the kind to the code that all kinds share.
+// Row returns the description of the kind for the code that all kinds share.
 func Row() kind.Row {
 	workers, flags := 3, newFlags()
 	return kind.Row{
@@ -40,7 +40,7 @@ func Row() kind.Row {
 	}
 }
 
-// flags are the values of the flags of the kind.
+// flags are the values of the kind's command-line flags.
 type flags struct {
 	keep       int
 	registries []string

@@ -27,12 +27,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// NodeImages are in no namespace, so the package has its own control plane.
+// NodeImages are cluster-scoped and would collide with other tests, so the package has its own control plane.
 var env = controlplanetest.New(controlplane.Options{Nodes: 3})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of the test on the control plane.
+// cluster is the test's client for the control plane, with the test's namespace.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -68,7 +68,8 @@ func (c *cluster) create(object client.Object) {
 	}
 }
 
-// agents takes a step on each Node: a wanted image is pulled, unless the name of the image contains "broken".
+// agents plays the agents of all Nodes once: each wanted image is reported as pulled, unless the name of the image
+// contains "broken".
 func (c *cluster) agents(ctx context.Context) error {
 	images := &v1beta1.NodeImageList{}
 	if err := c.List(ctx, images); err != nil {
@@ -100,7 +101,7 @@ func (c *cluster) agents(ctx context.Context) error {
 	return nil
 }
 
-// until waits for a state of an object, while agents work.
+// until waits until is returns true for an object. If agents is true, the agents work meanwhile.
 func (c *cluster) until(object client.Object, agents bool, is func() bool) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
@@ -119,7 +120,7 @@ func (c *cluster) until(object client.Object, agents bool, is func() bool) {
 	})
 }
 
-// copies are the names of the copies of Secrets, with their holders.
+// copies returns a line about each copy of a Secret: its source, its holders and its content.
 func (c *cluster) copies(ctx context.Context) (out []string, err error) {
 	secrets := &corev1.SecretList{}
 	err = c.List(ctx, secrets, client.InNamespace(apps.NamespacePullSecrets))
@@ -131,7 +132,7 @@ func (c *cluster) copies(ctx context.Context) (out []string, err error) {
 }
 
 // TestPulls takes jobs through their lives on a real API server: NodeImages of Nodes, a copy of a Secret, claims,
-// answers of agents, the end, and the jobs of a list.
+// reports of agents, the end of a job, and the jobs of an ImageListPullJob.
 func TestPulls(t *testing.T) {
 	c := start(t)
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -199,7 +200,7 @@ func TestPulls(t *testing.T) {
 }
 
 // TestPullsThroughKubelets takes a job through its life without agents: a Pod on each Node, no claim, no copy of a
-// Secret, and Pods that hold the image after the end until the job is deleted.
+// Secret, and Pods that stay after the end until the job is deleted.
 func TestPullsThroughKubelets(t *testing.T) {
 	c := start(t)
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
@@ -233,7 +234,7 @@ func TestPullsThroughKubelets(t *testing.T) {
 	c.untilPods(job, 0)
 }
 
-// untilPods waits until a number of Pods hold the image of a job, on different Nodes, with the pull secret of the job.
+// untilPods waits until n Pods have the image of a job, on different Nodes, with the pull secret of the job.
 func (c *cluster) untilPods(job *v1beta1.ImagePullJob, n int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {

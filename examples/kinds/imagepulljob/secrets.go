@@ -23,17 +23,17 @@ import (
 	"github.com/workloadkit/workloadkit/node/pullsecret"
 )
 
-// synced is what the process remembers about the copies of a job's Secrets: with these versions of sources and copies,
-// the copies were as wanted.
+// synced is the process's memory of the last check of a job's Secret copies: with these resource versions of the
+// sources and copies, the copies were up to date.
 type synced struct {
 	versions string
 	copies   []string
 	why      string
 }
 
-// secretsOf brings the copies of a job's pull secrets up to date, and returns the references for NodeImages. Secrets in
-// the namespace of the copies are not copied. If kubelets pull, there are no references, and the job lets go of copies
-// made before.
+// secretsOf brings the copies of a job's pull secrets up to date, and returns the references for NodeImages. Secrets
+// in the namespace of the copies are not copied. If kubelets pull, there are no references, and the job releases
+// copies made before.
 func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, s *settings, kubelets bool) ([]v1beta1.ReferenceObject, error) {
 	if kubelets {
 		return nil, r.letGo(ctx, v, pass)
@@ -52,7 +52,7 @@ func (r *Reconciler) secretsOf(ctx context.Context, v *view, pass *fanout.Pass, 
 		}
 		known = synced{versions: versions, copies: plan.Of(holder(v.Owner)), why: plan.Why.String()}
 		if !plan.isIdle() {
-			known.versions = "" // the next pass finds the new versions
+			known.versions = "" // the next reconcile reads the new versions
 			err = pass.Once(ctx, fanout.Task{Name: "copy pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, plan) })
 			if err != nil {
 				return nil, err
@@ -79,10 +79,10 @@ func copied(names []string) (out []v1beta1.ReferenceObject) {
 	return out
 }
 
-// holder is the name of a job among the holders of a copy.
+// holder returns the name of a job in a copy's list of holders: the jobs that need the copy.
 func holder(job *v1beta1.ImagePullJob) string { return job.Namespace + "/" + job.Name }
 
-// versions returns the versions of the sources and of the copies, as the cache shows them.
+// versions returns the resource versions of the sources and of the copies in the cache.
 func (r *Reconciler) versions(job *v1beta1.ImagePullJob) string {
 	out := []string{job.Spec.Image}
 	for _, name := range job.Spec.PullSecrets {
@@ -109,7 +109,7 @@ func (r *Reconciler) copiesFor(job *v1beta1.ImagePullJob) []client.Object {
 }
 
 // plan reads the sources and the copies from the API server, because the cache has no data of Secrets, and decides
-// which copies to write. The holders are the holders of the copies that still run and, if wanted is true, the job.
+// which copies to write. The plan keeps as holders the jobs that still run and, if wanted is true, the given job.
 func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted bool) (*copyPlan, error) {
 	live := map[string]*corev1.Secret{}
 	var copies []pullsecret.Copy
@@ -153,8 +153,8 @@ func (r *Reconciler) plan(ctx context.Context, job *v1beta1.ImagePullJob, wanted
 	return &copyPlan{pullsecret.Synced(sources, copies, holders), live}, nil
 }
 
-// copyPlan says which copies to write. live are the copies as read from the API server, by name: nobody else may have
-// changed a copy since then.
+// copyPlan contains the copies to write. live are the copies as read from the API server, by name. A write fails with
+// a conflict if a copy has changed since that read.
 type copyPlan struct {
 	pullsecret.Plan
 
@@ -196,7 +196,7 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) pullse
 	return pullsecret.Source{Name: name, Secret: secret}
 }
 
-// readCopy returns a copy, or nil for a Secret that is gone or is no copy.
+// readCopy reads a copy from the API server. The result is nil for a Secret that is gone or is no copy.
 func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*corev1.Secret, pullsecret.Copy, error) {
 	secret := &corev1.Secret{}
 	err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(found), secret)
@@ -213,7 +213,7 @@ func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*corev1
 	}, nil
 }
 
-// carryOut writes copies as planned. The copies that were made get names.
+// carryOut writes copies as planned, and adds the names of new copies to the plan.
 func (r *Reconciler) carryOut(ctx context.Context, v *view, plan *copyPlan) error {
 	var errs []error
 	for i := range plan.Make {
@@ -245,8 +245,8 @@ func (r *Reconciler) carryOut(ctx context.Context, v *view, plan *copyPlan) erro
 	return errors.Join(errs...)
 }
 
-// nameOf returns the name of a new copy: the source's name and six hexadecimal digits, as OpenKruise forms names. The
-// digits follow from the first holder, so a repeated creation makes no second copy.
+// nameOf returns the name of a new copy in OpenKruise's form: the source's name and six hexadecimal digits. The
+// digits depend on the source and the first holder, so a repeated creation makes no second copy.
 func nameOf(c *pullsecret.Copy) string {
 	const longest = 253 - len("-abcdef")
 	sum := sha256.Sum256([]byte(c.Source.String() + " " + c.Holders[0]))
@@ -254,7 +254,7 @@ func nameOf(c *pullsecret.Copy) string {
 	return name + "-" + hex.EncodeToString(sum[:3])
 }
 
-// fill sets the content of a copy, without labels and annotations of the source, which OpenKruise has copied.
+// fill sets the content of a copy. Labels and annotations of the source are not copied, unlike in OpenKruise.
 func fill(secret *corev1.Secret, c *pullsecret.Copy) {
 	secret.Type, secret.Data = c.Content.Type, c.Content.Data
 	secret.Labels = nil
@@ -276,7 +276,7 @@ func (r *Reconciler) releaseCopies(ctx context.Context, v *view, pass *fanout.Pa
 	return pass.Once(ctx, fanout.Task{Name: "release pull secrets"}, func() (bool, error) { return true, r.carryOut(ctx, v, plan) })
 }
 
-// secretsOfOwners returns the references of all jobs that own a tag. own are the references of the job itself.
+// secretsOfOwners returns the Secret references of all jobs that own a tag. own are the references of the given job.
 func (r *Reconciler) secretsOfOwners(image *v1beta1.NodeImage, of imagepull.Reference, job *v1beta1.ImagePullJob, own []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
 	out := slices.Clone(own)
 	for _, ref := range image.Spec.Images[of.Name()].Tags {

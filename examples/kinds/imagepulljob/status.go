@@ -55,7 +55,7 @@ func (o *observation) status(step *imagepull.JobStep, nodes []imagepull.Node) v1
 	return status
 }
 
-// set sets a condition. A condition that was never True is left out while it is False.
+// set sets a condition to True for a reason, and removes the condition if why is nil.
 func set(conditions *[]metav1.Condition, kind string, generation int64, why error, now metav1.Time) {
 	if why == nil {
 		meta.RemoveStatusCondition(conditions, kind)
@@ -66,7 +66,8 @@ func set(conditions *[]metav1.Condition, kind string, generation int64, why erro
 	meta.SetStatusCondition(conditions, condition)
 }
 
-// waits returns why Nodes wait. The parallelism is no reason worth telling, unless no Node may begin at all.
+// waits returns the reasons why Nodes wait. Waiting for the parallelism is normal, and is reported only if no Node
+// may begin at all.
 func waits(o *observation, step *imagepull.JobStep) error {
 	if step.State != completion.Running {
 		return nil
@@ -82,7 +83,7 @@ func waits(o *observation, step *imagepull.JobStep) error {
 	return why.Err()
 }
 
-// missing names Nodes that do not exist.
+// missing returns an error with the names of Nodes that do not exist; nil if names is empty.
 func missing(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -90,7 +91,7 @@ func missing(names []string) error {
 	return reason.Reason{Code: imagepull.NodesNotFound, Path: "spec.selector.names", Detail: kruise.Some(names, ""), Remedy: "correct the names, or add the Nodes"}
 }
 
-// fallback says why agents pull although the job asks for kubelets.
+// fallback returns the reason why agents pull although the job asks for kubelets; nil if no agent pulls.
 func fallback(targets []target) error {
 	var names []string
 	var first reason.Reason
@@ -109,7 +110,7 @@ func fallback(targets []target) error {
 	return first
 }
 
-// failures says why Nodes have failed.
+// failures returns the failed Nodes with their reasons.
 func failures(step *imagepull.JobStep, nodes []imagepull.Node) (out []v1beta1.ImagePullJobFailure) {
 	standing := make(map[string]*imagepull.Node, len(nodes))
 	for i := range nodes {

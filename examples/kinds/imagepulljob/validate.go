@@ -16,8 +16,8 @@ func validateSpec(rules *rulesOfManager, obj *v1beta1.ImagePullJob) field.ErrorL
 	return append(append(problems.Refusals(), warnings.Refusals()...), validation.PullThrough(obj)...)
 }
 
-// validateUpdate returns the errors in an update. Errors in the spec that old has too, at the same path with the same
-// value, are left out. Changes that would reach only the Nodes without a claim are refused while the job runs.
+// validateUpdate returns the errors in an update. An error that old has too, at the same path with the same value, is
+// left out. While the job runs, changes that would reach only the Nodes without a claim are refused.
 func validateUpdate(rules *rulesOfManager, obj, old *v1beta1.ImagePullJob) field.ErrorList {
 	problems := validation.NewProblems(validateSpec(rules, obj), validateSpec(rules, old))
 	path := field.NewPath("spec")

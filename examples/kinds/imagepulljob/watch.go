@@ -27,7 +27,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// These are the names of indexes: of NodeImages by the UIDs of jobs with claims, and of copies of Secrets by holder and
+// These are the names of the indexes: NodeImages by the UIDs of jobs with claims, and copies of Secrets by holder and
 // by source.
 const (
 	claimIndex  = "workloadkit/imagepulljob-claim"
@@ -62,7 +62,8 @@ func bySource(secret client.Object) []string {
 	return []string{source}
 }
 
-// keepCopy copies, for the cache, the annotations of copies of Secrets. Of all other Secrets only the identity is kept.
+// keepCopy adds the annotations of Secret copies to the objects in the cache. For all other Secrets the cache keeps
+// only the identity.
 func keepCopy(kept, found client.Object) {
 	if found.GetNamespace() != apps.NamespacePullSecrets {
 		return
@@ -79,7 +80,7 @@ func keepCopy(kept, found client.Object) {
 	kept.SetAnnotations(annotations)
 }
 
-// ordered returns the names of Nodes in the annotation for the order.
+// ordered returns the names of Nodes in the annotation apps.AnnotationPullOrder.
 func ordered(job *v1beta1.ImagePullJob) []string {
 	return strings.FieldsFunc(job.Annotations[apps.AnnotationPullOrder], func(c rune) bool { return c == ',' || c == ' ' })
 }
@@ -90,8 +91,8 @@ func labelsOf(image *v1beta1.NodeImage) labels.Set { return image.Labels }
 // the job.
 const gather = 200 * time.Millisecond
 
-// watch adds event sources: reports of agents, Nodes that come, go, or become ready, Pods of jobs with a Pod selector,
-// and changes of pull secrets and their copies.
+// watch adds event sources: reports of agents, Nodes that are created, deleted, or become ready, Pods of jobs with a
+// Pod selector, and changes of pull secrets and their copies.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&v1beta1.NodeImage{}, r.imageEvents()).
 		Watches(&corev1.Node{}, r.nodeEvents()).
@@ -103,7 +104,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		}))
 }
 
-// on returns a handler that calls wake with the object before and after an event; nil for none.
+// on returns a handler that calls wake with the object before and after an event. before is nil for a new object, and
+// after is nil for a deleted object.
 func on(wake func(q queue, before, after client.Object)) handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },
@@ -112,8 +114,8 @@ func on(wake func(q queue, before, after client.Object)) handler.Funcs {
 	}
 }
 
-// imageEvents enqueues the owners of tags whose spec or status has changed. A NodeImage that comes, goes, or changes its
-// labels enqueues all running jobs that select the Node before or after.
+// imageEvents enqueues the owners of tags whose spec or status has changed. A NodeImage that is created or deleted,
+// or whose labels change, enqueues all running jobs that select the Node before or after the change.
 func (r *Reconciler) imageEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*v1beta1.NodeImage)
@@ -189,8 +191,8 @@ func ownersIn(images map[string]v1beta1.ImageSpec) (owners []corev1.ObjectRefere
 	return owners
 }
 
-// nodeEvents enqueues the running jobs that select a Node which comes, goes, becomes ready, or changes its labels, its
-// container runtime or a taint for pressure.
+// nodeEvents enqueues the running jobs that select a Node when the Node is created or deleted, becomes ready or not
+// ready, or when its labels, its container runtime or a taint for disk or PID pressure change.
 func (r *Reconciler) nodeEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*corev1.Node)
@@ -236,7 +238,7 @@ func (r *Reconciler) podEvents() handler.Funcs {
 	})
 }
 
-// wakeForOwn enqueues the job that has made a Pod.
+// wakeForOwn enqueues the job that controls a Pod.
 func (r *Reconciler) wakeForOwn(q queue, was, is *corev1.Pod) {
 	pod := cmp.Or(is, was)
 	if was != nil && is != nil && was.ResourceVersion == is.ResourceVersion || !isOfJob(pod) {

@@ -31,7 +31,7 @@ type Options struct {
 	CreationDelay *time.Duration
 }
 
-// Reconciler reconciles Nodes: the owner of a NodeImage is the Node of the same name.
+// Reconciler reconciles Nodes: a NodeImage belongs to the Node of the same name.
 type Reconciler struct {
 	cache  *ownercache.Cache[*corev1.Node]
 	images *ownercache.Index[*v1beta1.NodeImage]
@@ -110,8 +110,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}))
 }
 
-// exists reports whether the owner of a tag exists. Owners of other kinds, and in namespaces that the cache does not
-// have, count as existing.
+// exists reports whether the owner of a tag exists. An owner counts as existing if the cache cannot show the owner:
+// owners of other kinds, and jobs in namespaces that are not cached.
 func (r *Reconciler) exists(ref corev1.ObjectReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil || gv.Group != apps.Group || ref.Kind != "ImagePullJob" || r.options.Namespace != "" && r.options.Namespace != ref.Namespace {
@@ -121,8 +121,8 @@ func (r *Reconciler) exists(ref corev1.ObjectReference) bool {
 	return exists
 }
 
-// runs reports whether the owner of a tag is a job that has not ended. A job that never ends does not count: the job asks
-// for the tag again.
+// runs reports whether the owner of a tag is a job that has not ended. A job of type Never does not count, because
+// such a job asks for the tag again.
 func (r *Reconciler) runs(ref corev1.ObjectReference) bool {
 	job, exists := r.jobs.ByUID(ref.UID)
 	return exists && !hasEnded(job) && job.Spec.CompletionPolicy.Type != v1beta1.Never
@@ -139,7 +139,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, image *v1beta1.NodeImag
 	case d.Create != nil:
 		action, err = "created", v.Client.Create(ctx, d.Create)
 		if apierrors.IsAlreadyExists(err) {
-			return false, nil // the event of the object enqueues the Node
+			return false, nil // the event about the existing NodeImage enqueues the Node
 		}
 	case d.Change != nil:
 		patch := client.MergeFromWithOptions(image, client.MergeFromWithOptimisticLock{})

@@ -16,21 +16,21 @@ import (
 
 // observation contains all inputs of a reconciliation.
 type observation struct {
-	// Node is the Node, and Image the NodeImage of the Node's name; nil if there is none.
+	// Node is the Node. Image is the NodeImage with the Node's name, or nil if there is none.
 	Node  *corev1.Node
 	Image *v1beta1.NodeImage
 	// Delay is how long a Node must have been ready before the NodeImage is created.
 	Delay time.Duration
-	// Exists reports whether the owner of a tag exists. Runs reports whether the owner is a job that counts the answers
-	// of its Nodes and has not ended.
+	// Exists reports whether the owner of a tag exists. Runs reports whether the owner is a job that has not ended
+	// and still counts the results of its Nodes.
 	Exists, Runs func(corev1.ObjectReference) bool
 	Now          time.Time
 }
 
 // decision says what a reconciliation must do.
 type decision struct {
-	// Create is the NodeImage to create, and Change the NodeImage after a change; nil for none. If Delete is true, the
-	// NodeImage must be deleted.
+	// Create is the NodeImage to create, and Change is the changed NodeImage to write; nil if there is nothing to
+	// write. If Delete is true, the NodeImage must be deleted.
 	Create, Change *v1beta1.NodeImage
 	Delete         bool
 	// After is the time after which decide must be called again even if no event occurs; 0 for never.
@@ -50,7 +50,8 @@ func decide(o *observation) (d decision) {
 	return d
 }
 
-// isOurs reports whether a NodeImage may be deleted. A NodeImage with the label for tests lives without a Node.
+// isOurs reports whether the controller may delete a NodeImage. A NodeImage with the label LabelFakeNodeImage is for
+// tests and stays without a Node.
 func isOurs(image *v1beta1.NodeImage) bool {
 	if image == nil || image.DeletionTimestamp != nil {
 		return false
@@ -80,7 +81,7 @@ func readySince(node *corev1.Node) (since time.Time, ready bool) {
 	return time.Time{}, false
 }
 
-// tidy copies the labels of the Node, and drops tags that nobody needs any more.
+// tidy copies the Node's labels to the NodeImage, and removes the tags that no job needs any more.
 func (d *decision) tidy(o *observation) {
 	next := o.Image.DeepCopy()
 	changed := !maps.Equal(next.Labels, o.Node.Labels)
@@ -89,7 +90,8 @@ func (d *decision) tidy(o *observation) {
 	wants := onnode.Wants(&next.Spec)
 	for i := range wants {
 		for j := range wants[i].Claims {
-			// A running job must not lose the answer of a Node, however long the job waits for other Nodes.
+			// The result of a Node's pull must stay as long as the job runs, because the job may wait long for other
+			// Nodes.
 			if claim := &wants[i].Claims[j]; claim.Owner != "" && o.Runs(refs[claim.Owner]) {
 				claim.Policy.TTL = nil
 			}

@@ -31,7 +31,7 @@ func image(edits ...func(*v1beta1.NodeImage)) *v1beta1.NodeImage {
 	return obj
 }
 
-// tag adds a tag of owners, asked for an hour ago, with a TTL of ten minutes.
+// tag adds a tag with the given owners. The tag is an hour old and has a TTL of ten minutes.
 func tag(name string, owners ...string) func(*v1beta1.NodeImage) {
 	return func(obj *v1beta1.NodeImage) {
 		if obj.Spec.Images == nil {
@@ -57,7 +57,7 @@ func recent(obj *v1beta1.NodeImage) {
 	}
 }
 
-// answered adds the end of a pull.
+// answered adds the status of a pull that has ended.
 func answered(name string, phase v1beta1.ImagePullPhase, ended time.Time) func(*v1beta1.NodeImage) {
 	return func(obj *v1beta1.NodeImage) {
 		in := obj.Status.ImageStatuses["nginx"]
@@ -66,7 +66,7 @@ func answered(name string, phase v1beta1.ImagePullPhase, ended time.Time) func(*
 	}
 }
 
-// result is a decision in short: what is done, the tags that are left, and the time of the next look.
+// result summarizes a decision: the action, the remaining tags, and the time until the next decision.
 type result struct {
 	Do    string
 	Tags  []string

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row describes the kind to the code that all kinds share.
+// Row returns the description of the kind for the code that all kinds share.
 func Row() kind.Row {
 	workers, delay := 3, defaultDelay
 	return kind.Row{
@@ -41,5 +41,5 @@ func Row() kind.Row {
 	}
 }
 
-// defaultDelay is the default of OpenKruise 1.9.
+// defaultDelay is the default of Options.CreationDelay, as in OpenKruise 1.9.
 const defaultDelay = 30 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// maxImages is the largest number of names of images.
+// maxImages is the largest number of image names in a NodeImage.
 const maxImages = 256
 
 // validateSpec returns all errors in a spec with defaults.
@@ -66,8 +66,8 @@ func validateTag(read *judge.Reading, at *field.Path, name string, tag *v1beta1.
 	read.Refuse(validation.NotNegative(tag.PullPolicy.ActiveDeadlineSeconds, limits.Child("activeDeadlineSeconds"))...)
 }
 
-// validateUpdate returns the errors in an update. Errors in the spec that old has too, at the same path with the same
-// value, are left out.
+// validateUpdate returns the errors in an update. An error that old has too, at the same path with the same value, is
+// left out.
 func validateUpdate(obj, old *v1beta1.NodeImage) field.ErrorList {
 	return validation.NewProblems(validateSpec(obj), validateSpec(old))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// writeList creates, updates or deletes the list of a Node.
+// writeList creates, updates or deletes the NodePodProbe of a Node, called the list of the Node in this package.
 func (r *Reconciler) writeList(ctx context.Context, name string, list *v1alpha1.NodePodProbe, entries []probing.Entry) error {
 	node, exists := r.nodes.Get("", name)
 	if !exists {
@@ -38,7 +38,7 @@ func (r *Reconciler) writeList(ctx context.Context, name string, list *v1alpha1.
 	return nil
 }
 
-// patchSpec replaces the spec of a list that has not changed since it was read.
+// patchSpec replaces the spec of a list, unless the list has changed since it was read.
 func (r *Reconciler) patchSpec(ctx context.Context, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePodProbeSpec) error {
 	probes := wanted.PodProbes
 	if probes == nil {
@@ -54,7 +54,7 @@ func (r *Reconciler) patchSpec(ctx context.Context, list *v1alpha1.NodePodProbe,
 	return client.IgnoreNotFound(r.client.Patch(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: list.Name}}, client.RawPatch(types.MergePatchType, body)))
 }
 
-// remove deletes the list of a Node that has gone, unless the Node exists by now.
+// remove deletes the list of a deleted Node, unless the API server has a new Node with the same name.
 func (r *Reconciler) remove(ctx context.Context, list *v1alpha1.NodePodProbe) error {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))

@@ -30,7 +30,8 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "nodepodprobe-controller"
 
-// Reconciler reconciles the list of probes of each Node, and the marks of the Node's Pods.
+// Reconciler reconciles the NodePodProbe of each Node, and the marks of the Node's Pods: the labels, annotations and
+// conditions that stand for probe results.
 type Reconciler struct {
 	client  client.Client // writes to the API server
 	live    client.Reader
@@ -38,23 +39,24 @@ type Reconciler struct {
 	pods    *ownercache.Index[*corev1.Pod]
 	lists   *ownercache.Index[*v1alpha1.NodePodProbe]
 	markers *ownercache.Index[*v1alpha1.PodProbeMarker]
-	// requests is nil if liveness probes stay in place.
+	// requests are the requests to restart containers; nil if liveness probes are not moved to the agents.
 	requests *ownercache.Index[*v1beta1.ContainerRecreateRequest]
 	backoff  fanout.Backoff
 	events   record.EventRecorder
 	options  kruise.Options
 
 	mu      sync.Mutex
-	shapes  map[types.UID]corev1.PodSpec // containers of Pods of other owners
+	shapes  map[types.UID]corev1.PodSpec // containers of Pods whose containers the cache does not keep
 	book    *probing.Book
-	version string // of the markers in book
+	version string // resource version of the markers in book
 }
 
 // nodeIndex is the name of the index of Pods by Node.
 const nodeIndex = "workloadkit/nodepodprobe-node"
 
-// Setup adds the controller to the manager. The controller writes with c. The scheme must contain the types of v1alpha1.
-// The cache must keep the fields of Pods copied by the row's PodFields, and the condition Ready of Nodes.
+// Setup adds the controller to the manager. The controller writes with c. The scheme must contain the types of
+// v1alpha1. The cache must keep the fields of Pods that the function podFields copies, and the condition Ready of
+// Nodes.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options kruise.Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -94,7 +96,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	})
 }
 
-// Reconcile writes the list of probes of a Node, and the marks of the Node's Pods.
+// Reconcile writes the NodePodProbe of a Node, and the marks of the Node's Pods.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	list, listed := r.lists.Get("", req.Name)
 	book, err := r.currentBook()
@@ -113,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if len(unusable) > 0 {
 		logr.FromContextOrDiscard(ctx).Info("Probes cannot be run", "why", unusable.Summary(5))
 	}
-	if unread != nil { // without a Pod, the spec would lack entries
+	if unread != nil { // the spec would lack the entries of Pods that could not be read
 		return ctrl.Result{}, unread
 	}
 	failed := r.writeList(ctx, req.Name, list, entries)
@@ -140,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: again}, errors.Join(errs...)
 }
 
-// currentBook returns the Book of all markers that are not being deleted.
+// currentBook returns the probing.Book of all PodProbeMarkers that are not being deleted.
 func (r *Reconciler) currentBook() (*probing.Book, error) {
 	version := r.markers.LastStoreSyncResourceVersion()
 	r.mu.Lock()
@@ -184,8 +186,8 @@ func concerns(book *probing.Book, pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && (pod.Annotations[apps.AnnotationProbeMarks] != "" || len(book.Of(pod)) > 0)
 }
 
-// withContainers returns a Pod with its containers. The containers of a Pod never change, so the containers of a Pod of
-// another owner are read once. The result is nil if the Pod has gone.
+// withContainers returns a Pod with its containers, or nil if the Pod is gone. For most Pods of other owners the
+// cache keeps no containers. The containers of a Pod never change, so the API server is asked once for each such Pod.
 func (r *Reconciler) withContainers(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if isWhole(pod) {
 		return pod, nil
@@ -208,7 +210,7 @@ func (r *Reconciler) withContainers(ctx context.Context, pod *corev1.Pod) (*core
 	return &out, nil
 }
 
-// read returns a Pod from the API server; nil if the Pod has gone.
+// read returns a Pod from the API server; nil if the Pod is gone.
 func (r *Reconciler) read(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	found := &corev1.Pod{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
@@ -216,12 +218,13 @@ func (r *Reconciler) read(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		return nil, err
 	}
 	if err != nil || found.UID != pod.UID {
-		return nil, nil //nolint:nilerr,nilnil // the Pod has gone, and an event will follow
+		return nil, nil //nolint:nilerr,nilnil // the Pod is gone, and an event will follow
 	}
 	return found, nil
 }
 
-// shapeOf returns the names, the ports and the variables of containers.
+// shapeOf returns the fields of containers that probes need: names, ports, environment variables and restart
+// policies.
 func shapeOf(spec *corev1.PodSpec) (out corev1.PodSpec) {
 	slim := func(list []corev1.Container) (out []corev1.Container) {
 		for i := range list {
@@ -233,9 +236,9 @@ func shapeOf(spec *corev1.PodSpec) (out corev1.PodSpec) {
 	return out
 }
 
-// mark writes the marks of a Pod. The cache keeps few fields of Pods of other owners, and may lag behind: the marks are
-// decided from a Pod that was just read, and written only if the Pod has not changed since then. Otherwise an outdated
-// ledger would replace the ledger.
+// mark writes the marks of a Pod. The cache keeps few fields of Pods of other owners, and can be outdated. So mark
+// reads the Pod from the API server, decides, and writes only if the Pod has not changed since then. Otherwise a
+// write could replace the ledger, the record of marks in an annotation, by an outdated ledger.
 func (r *Reconciler) mark(ctx context.Context, book *probing.Book, pod *corev1.Pod, states []probing.ProbeState) error {
 	now := r.options.Clock.Now()
 	if change, _ := book.Mark(pod, states); isMade(pod, now, change) {
@@ -268,7 +271,7 @@ func (r *Reconciler) mark(ctx context.Context, book *probing.Book, pod *corev1.P
 	return nil
 }
 
-// forget drops the containers of a Pod that has gone.
+// forget drops the remembered containers and the backoff of a deleted Pod.
 func (r *Reconciler) forget(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,7 +286,7 @@ func bookOf(markers []*v1alpha1.PodProbeMarker) (*probing.Book, reason.List, err
 	sorted := inOrder(markers)
 	list := make([]probing.Marker, 0, len(sorted))
 	for _, m := range sorted {
-		marker, _ := probes.Resolve(m) // the controller of markers tells the problems
+		marker, _ := probes.Resolve(m) // the controller in package podprobemarker reports the problems
 		list = append(list, marker)
 	}
 	book, invalid := probing.NewBook(probes.Annotations(), list)

@@ -30,7 +30,7 @@ func inOrder(markers []*v1alpha1.PodProbeMarker) (out []*v1alpha1.PodProbeMarker
 	return out
 }
 
-// step says what to do with the list of probes of a Node.
+// step is an action for the NodePodProbe of a Node.
 type step uint8
 
 const (
@@ -40,8 +40,8 @@ const (
 	remove
 )
 
-// next returns the next step for the list of a Node. node and list are nil if missing. A list is created when the Node
-// is ready for the first time, and goes with the Node. Virtual Nodes have no agent and no list.
+// next returns the next step for the list of a Node. node and list are nil if missing. A list is created when the
+// Node becomes ready for the first time, and is deleted with the Node. Virtual Nodes have no agent and no list.
 func next(node *corev1.Node, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePodProbeSpec) step {
 	hasAgent := node != nil && node.Labels[apps.LabelNodeType] != apps.NodeTypeVirtualKubelet
 	switch {
@@ -59,7 +59,8 @@ func next(node *corev1.Node, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePo
 	return update
 }
 
-// isSame compares lists. The order has no meaning, and OpenKruise adds Pods and probes at the end.
+// isSame reports whether two specs contain the same Pods and probes. The order is ignored, because OpenKruise adds
+// Pods and probes at the end.
 func isSame(a, b *v1alpha1.NodePodProbeSpec) bool {
 	return len(a.Undecodable)+len(b.Undecodable) == 0 && apiequality.Semantic.DeepEqual(byName(a), byName(b))
 }
@@ -90,13 +91,13 @@ func wantedSpec(list *v1alpha1.NodePodProbe, entries []probing.Entry, namespace 
 	return probes.SpecOf(entries)
 }
 
-// isMade reports whether a Pod has all values of a change.
+// isMade reports whether a Pod already has all values of a change.
 func isMade(pod *corev1.Pod, now time.Time, change podpatch.Change) bool {
 	patches, err := podpatch.Merge(pod, now, change)
 	return err == nil && patches.IsEmpty()
 }
 
-// changed reports whether the change of a Pod may matter to probes and marks.
+// changed reports whether a Pod differs in fields that affect its probes or marks.
 func changed(before, after *corev1.Pod) bool {
 	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || before.Status.PodIP != after.Status.PodIP ||
 		podstate.IsActive(before) != podstate.IsActive(after) || probing.IsProbed(before) != probing.IsProbed(after) ||
@@ -104,7 +105,8 @@ func changed(before, after *corev1.Pod) bool {
 		!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !sameMarks(before, after)
 }
 
-// sameMarks compares the conditions written by probes. Somebody else may have replaced a condition.
+// sameMarks reports whether two versions of a Pod have the same conditions for probe results. A difference enqueues
+// the Node, because another writer may have replaced such a condition.
 func sameMarks(before, after *corev1.Pod) bool {
 	marks := func(pod *corev1.Pod) (out []corev1.PodCondition) {
 		for i := range pod.Status.Conditions {

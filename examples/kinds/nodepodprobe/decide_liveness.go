@@ -27,8 +27,8 @@ type moved struct {
 	LivenessProbe *corev1.Probe `json:"livenessProbe"`
 }
 
-// move moves the liveness probes of a new Pod to the annotation, if a user asks for that, and if a workload of this group
-// controls the Pod.
+// move moves the liveness probes of a new Pod to the annotation, if the annotation AnnotationUsingEnhancedLiveness
+// asks for the move and a workload of this API group controls the Pod.
 func move(pod *corev1.Pod) error {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if pod.Annotations[apps.AnnotationUsingEnhancedLiveness] != "true" || owner == nil || !isOurs(owner.APIVersion) {
@@ -58,11 +58,12 @@ func isOurs(apiVersion string) bool {
 	return len(apiVersion) > len(apps.Group) && apiVersion[:len(apps.Group)+1] == apps.Group+"/"
 }
 
-// livenessName returns the name of a liveness probe in the list of a Node. PodProbeMarkers never have such names.
+// livenessName returns the name of a liveness probe in the list of a Node. Probes of PodProbeMarkers have a # in
+// their names, so the names never collide.
 func livenessName(pod *corev1.Pod, container string) string { return pod.Name + "-" + container }
 
 // livenessOf returns the entries for the moved liveness probes of Pods, with the defaults of the kubelet. Probes that
-// cannot be run are left out, and unusable says why.
+// cannot be run are left out, and unusable contains the reasons.
 func livenessOf(pods []*corev1.Pod) (entries []probing.Entry, unusable reason.List) {
 	for _, pod := range pods {
 		raw := pod.Annotations[apps.AnnotationContainerProbeContext]
@@ -104,9 +105,10 @@ func livenessOf(pods []*corev1.Pod) (entries []probing.Entry, unusable reason.Li
 	return entries, unusable
 }
 
-// expand replaces $(NAME) in a command by the value in the container's spec, as the kubelet does for its own probes
-// (ExpandContainerCommandOnlyStatic in pkg/kubelet/container/helpers.go): a value from another object is empty there.
-// The text "$$" stands for "$", and an unknown name stays. Commands of PodProbeMarkers stay as they are, as in OpenKruise.
+// expand replaces $(NAME) in a command by the value of the environment variable in the container's spec. The kubelet
+// does the same for its own probes (ExpandContainerCommandOnlyStatic in pkg/kubelet/container/helpers.go), where the
+// value of a variable with valueFrom is empty. The text "$$" stands for "$", and a reference to an unknown name
+// stays. Commands of PodProbeMarkers are not expanded, as in OpenKruise.
 func expand(command []string, env []corev1.EnvVar) {
 	values := map[string]string{}
 	for i := range env {
@@ -129,7 +131,7 @@ func expand(command []string, env []corev1.EnvVar) {
 			case strings.HasPrefix(after, "(") && closed && known:
 				after = behind
 				out.WriteString(value)
-			case strings.HasPrefix(after, "(") && closed: // text inside is no reference, either
+			case strings.HasPrefix(after, "(") && closed: // an escaped reference stays as text
 				after = behind
 				out.WriteString("$(" + name + ")")
 			default:
@@ -141,8 +143,8 @@ func expand(command []string, env []corev1.EnvVar) {
 	}
 }
 
-// failing returns the name of the first container that has failed its liveness probe, and that still runs; empty if
-// none. The result must be newer than the start of the container: otherwise a former instance has failed.
+// failing returns the name of the first running container that has failed its liveness probe; empty if there is none.
+// The result must be newer than the start of the container, because an older result is about a former instance.
 func failing(pod *corev1.Pod, states []probing.ProbeState) (container, message string) {
 	for i := range pod.Spec.Containers {
 		name := pod.Spec.Containers[i].Name
@@ -159,16 +161,16 @@ func failing(pod *corev1.Pod, states []probing.ProbeState) (container, message s
 	return "", ""
 }
 
-// These are the numbers of a request for a restart, in seconds. The grace period is short, because a container that has
-// failed its liveness probe seldom ends by itself.
+// These are the times in a ContainerRecreateRequest, in seconds. The grace period is short, because a container that
+// has failed its liveness probe seldom reacts to SIGTERM.
 const (
 	livenessGrace    = 1
 	livenessDeadline = 300
 	livenessKept     = 60
 )
 
-// requestOf returns the request for the restart of a container. The name depends on the instance alone, so a repeated
-// request is refused.
+// requestOf returns the request for the restart of a container. The name depends only on the container instance, so
+// the API server refuses a second request for the same instance.
 func requestOf(pod *corev1.Pod, container string) *v1beta1.ContainerRecreateRequest {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(string(pod.UID) + "/" + container + "/" + podstate.ContainerStatus(pod, container).ContainerID)) // a hash returns no error

@@ -101,7 +101,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestHostileStatus: a status with names that nobody asked for marks no Pod.
+// TestHostileStatus: results with names that are not in the spec mark no Pod.
 func TestHostileStatus(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", UID: "ax"}, Spec: corev1.PodSpec{NodeName: "n"}}
 	spec := probes.SpecOf([]probing.Entry{entry("a", "x")})

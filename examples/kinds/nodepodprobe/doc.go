@@ -1,10 +1,12 @@
 // Package nodepodprobe is the reference controller for apps.kruise.io NodePodProbes, each of which lists the probes of a
 // Node for the Node's agent.
 //
-// A reconcile concerns a Node. The controller writes the complete spec for the Pods of the Node, so that whatever no
-// PodProbeMarker asks for disappears, and marks the Pods with the results that the agent has reported. The agent may be
-// in the hands of an attacker: package probing believes only results that the spec asks for, about Pods on the Node.
+// Each reconcile is for one Node. The controller writes the complete spec for the Pods of the Node, so probes that no
+// PodProbeMarker asks for any more disappear. The controller also marks the Pods with the results that the agent has
+// reported. An attacker may control the agent, so package probing accepts only results of probes in the spec, about
+// Pods on the Node.
 //
-// All marks of a Pod are in a ledger, an annotation. Marks that no probe sets any more are taken back, even if the
-// controller was not running when the PodProbeMarker was changed or deleted.
+// Marks are labels, annotations and conditions. An annotation of the Pod, the ledger, records all marks of the Pod.
+// So the controller can remove marks that no probe sets any more, even if the controller was not running when the
+// PodProbeMarker was changed or deleted.
 package nodepodprobe

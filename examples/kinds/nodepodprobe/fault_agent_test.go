@@ -34,7 +34,7 @@ func (w *story) list(node string) *v1alpha1.NodePodProbe {
 	return list
 }
 
-// report lets the agent of a Node write the states of the probes in a spec, maybe in an old one.
+// report lets the agent of a Node write the states of the probes in the spec, or in an older version of the spec.
 func (w *story) report(node string) (changed bool) {
 	list := w.list(node)
 	if list == nil || w.silent[node] {
@@ -81,7 +81,8 @@ func former(list *v1alpha1.NodePodProbe, uid, probe string) (state v1alpha1.Cont
 	return state
 }
 
-// probed is the state of a probe. A new instance is unknown for a report, and has no result in its first second.
+// probed returns the state of a probe. A new container instance is Unknown in the agent's first report about the
+// instance, and in the first second after its start.
 func (w *story) probed(node, uid string, probe *v1alpha1.ContainerProbe, before v1alpha1.ContainerProbeState) (state v1alpha1.ContainerProbeState, known bool) {
 	i := slices.IndexFunc(w.Nodes.Instances(), func(i faultapi.Instance) bool { return string(i.Pod.UID) == uid && i.Name == probe.ContainerName })
 	if i < 0 {
@@ -133,7 +134,7 @@ func podOf(r *v1beta1.ContainerRecreateRequest) types.UID { return r.OwnerRefere
 
 func hasEnded(r *v1beta1.ContainerRecreateRequest) bool { return r.Status.CompletionTime != nil }
 
-// restartContainers lets agents carry out requests, one step for each request.
+// restartContainers lets the agents carry out ContainerRecreateRequests, one step for each request.
 func (w *story) restartContainers() (changed bool) {
 	for _, r := range faultapi.All[*v1beta1.ContainerRecreateRequest](w.Server) {
 		r := r.DeepCopy()
@@ -165,7 +166,7 @@ func (w *story) work() bool {
 	return changed
 }
 
-// livenessNames are the names of the moved liveness probes of a Pod.
+// livenessNames returns the names of the moved liveness probes of a Pod.
 func livenessNames(pod *corev1.Pod) []string {
 	return []string{fmt.Sprintf("%s-app", pod.Name), fmt.Sprintf("%s-log", pod.Name)}
 }

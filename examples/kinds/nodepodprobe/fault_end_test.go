@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// converged: lists, marks and markers say the same, and nothing is left of former markers.
+// converged checks the final state: lists and marks correspond to the markers, and nothing is left of deleted
+// markers.
 func (w *story) converged() {
 	markers := faultapi.All[*v1alpha1.PodProbeMarker](w.Server)
 	slices.SortFunc(markers, func(a, b *v1alpha1.PodProbeMarker) int {
@@ -59,10 +60,10 @@ func isProbed(pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && pod.Spec.NodeName != "" && podstate.IsTrue(pod, corev1.PodInitialized)
 }
 
-// marks are the marks that a Pod must have.
+// marks are the labels, annotations and conditions that a Pod must have.
 type marks struct {
 	labels, annotations, conditions map[string]string
-	// opposite are the keys of other states, which no probe sets.
+	// The opposite keys belong to states other than the present states, so no probe sets these keys now.
 	oppositeLabels, oppositeAnnotations map[string]bool
 }
 
@@ -111,7 +112,7 @@ func (w *story) endOfPod(pod *corev1.Pod, list *v1alpha1.NodePodProbe, markers [
 	}
 }
 
-// wants adds the marks of a probe in a state; earlier probes win.
+// wants adds the marks of a probe in a state. For the same key, an earlier probe has precedence.
 func (w *story) wants(want *marks, p *v1alpha1.PodContainerProbe, state v1alpha1.ProbeState) {
 	if state == "" {
 		w.Failf("story", "no state of %s", text(p))
@@ -140,8 +141,8 @@ func (w *story) wants(want *marks, p *v1alpha1.PodContainerProbe, state v1alpha1
 	}
 }
 
-// endOfKeys: a Pod has the values of its probes and no values of other states. Other keys have the value of a user, if
-// any, and stand in no ledger.
+// endOfKeys checks the labels or annotations of a Pod: they have the values of the probes' present states and no
+// values of other states. Keys that no probe sets have a user's value or none, and are not in the ledger.
 func (w *story) endOfKeys(pod *corev1.Pod, kind string, have, want map[string]string, opposite map[string]bool, holds func(held) map[string]string) {
 	for key, value := range want {
 		if have[key] != value {

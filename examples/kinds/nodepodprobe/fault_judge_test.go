@@ -22,7 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what the cache shows at the begin of a pass. A pass for a marker reads the cache again after a request.
+// sight is the content of the cache at the beginning of a reconcile. A reconcile of a marker reads the cache again
+// after each read from the API server.
 type sight struct {
 	list  v1alpha1.NodePodProbe
 	lists v1alpha1.NodePodProbeList
@@ -40,7 +41,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	w.must(client.IgnoreNotFound(t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: t.Object.Name}, &v.list)))
 }
 
-// judge judges a write.
+// judge checks that a controller may make a write.
 func (w *story) judge(write *chaos.Write) {
 	w.learn()
 	controller := map[string]string{"podprobemarkers": "podprobemarker"}[write.Call.Resource.Resource]
@@ -68,8 +69,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgePod: a change of a Pod has a report of the Pod's own Node, or takes back what the ledger says. A Pod on its way
-// out is left alone, and so is everything else.
+// judgePod checks a change of a Pod: a report of the Pod's own Node justifies a new mark, and the ledger justifies
+// the removal of a mark. Other fields, and Pods that have ended or are being deleted, must not change.
 func (w *story) judgePod(before, after *corev1.Pod) {
 	if before.DeletionTimestamp != nil || before.Status.Phase == corev1.PodFailed || before.Status.Phase == corev1.PodSucceeded {
 		w.Failf("late", "Pod %s is changed on its way out", before.Name)
@@ -124,7 +125,8 @@ func (w *story) judgeKeys(pod *corev1.Pod, kind string, before, after map[string
 	}
 }
 
-// isReported reports whether a policy of any probe of the past, and a state that was reported for the probe, fit.
+// isReported reports whether fits is true for a policy of any probe so far together with a state that was reported
+// for the probe.
 func (w *story) isReported(pod types.UID, fits func(v1alpha1.ProbeMarkerPolicy, v1alpha1.ProbeState) bool) bool {
 	for name, versions := range w.past.probes {
 		for _, p := range versions {
@@ -159,7 +161,8 @@ func (w *story) judgeCondition(pod *corev1.Pod, old, c *corev1.PodCondition, led
 	w.Failf("PP-62", "Pod %s gets %s without a report", pod.Name, text(c))
 }
 
-// judgeList: a list comes with a ready Node and goes with the Node, and asks for probes of markers in Pods of the Node.
+// judgeList checks the write of a list: a list is created for a ready Node, is deleted with the Node, and contains
+// only probes of markers for Pods on the Node.
 func (w *story) judgeList(before, after *v1alpha1.NodePodProbe) {
 	switch {
 	case before == nil && (!w.past.ready[after.Name] || len(after.Status.PodProbeStatuses) > 0):
@@ -201,7 +204,7 @@ func (w *story) isWished(l *life, probe *v1alpha1.ContainerProbe) bool {
 	})
 }
 
-// resolved is the probe with the number of the port.
+// resolved returns the probe with the number of the port in place of the port's name.
 func resolved(p v1alpha1.ContainerProbeSpec) v1alpha1.ContainerProbeSpec {
 	p = *p.DeepCopy()
 	if p.TCPSocket != nil {
@@ -210,7 +213,8 @@ func resolved(p v1alpha1.ContainerProbeSpec) v1alpha1.ContainerProbeSpec {
 	return p
 }
 
-// judgeMarker: a marker gets a status and a finalizer, which goes when the writer sees nothing of the marker.
+// judgeMarker checks the write of a marker: only the status and the finalizer change. The finalizer is removed only
+// when the cache shows no probe and no mark of the marker.
 func (w *story) judgeMarker(write *chaos.Write, before, after *v1alpha1.PodProbeMarker) {
 	if after != nil && (text(before.Spec) != text(after.Spec) || text(before.Labels) != text(after.Labels)) {
 		w.Failf("stranger", "%s", write.Call)
@@ -239,8 +243,8 @@ func (w *story) judgeMarker(write *chaos.Write, before, after *v1alpha1.PodProbe
 	}
 }
 
-// judgeRequest: a container restarts because its present instance has failed, alone in its Pod, with a permission, and
-// ever more seldom.
+// judgeRequest checks a request for a restart: the present instance of the container has failed, no other container
+// of the Pod restarts, the budget permits the restart, and the waits between restarts grow.
 func (w *story) judgeRequest(write *chaos.Write, r *v1beta1.ContainerRecreateRequest) {
 	if write.Before != nil || len(r.Spec.Containers) != 1 {
 		w.Failf("EL-3", "%s", write.Call)
@@ -275,7 +279,7 @@ func (w *story) judgeRequest(write *chaos.Write, r *v1beta1.ContainerRecreateReq
 	w.restarts[key] = time.Now()
 }
 
-// restarted names a container that a process has asked to restart.
+// restarted identifies a container for which a process has requested a restart.
 type restarted struct {
 	by        *chaos.Process
 	pod       types.UID

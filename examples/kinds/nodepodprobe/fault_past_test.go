@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// past is what was true at any time of a schedule: controllers may be late, and may not invent anything.
+// past records the facts that were true at any time of a schedule. A controller may act on outdated facts, but never
+// on facts that were never true.
 type past struct {
 	events  map[string]int // read so far, by kind
 	ready   map[string]bool
@@ -23,22 +24,22 @@ type past struct {
 	said    map[saying]bool
 }
 
-// life is the past of a Pod.
+// life contains the values that the fields of a Pod have had so far.
 type life struct {
 	namespace, name, node string
 	addresses             map[string]bool
 	labels                map[string]bool // values of the label app
-	lists                 map[string]bool // of markers; "-" for none
+	lists                 map[string]bool // values of the annotation that lists markers; "-" for none
 }
 
-// wish is a version of a probe in a marker, and the Pods that the marker selected.
+// wish is a version of a probe in a marker. The marker selected Pods by the value app of the label app.
 type wish struct {
 	v1alpha1.PodContainerProbe
 
 	app string
 }
 
-// saying is a state that the Node of a Pod has reported for a probe that the Node was asked for.
+// saying is a state that a Node has reported for a probe in the Node's spec.
 type saying struct {
 	pod     types.UID
 	probe   string
@@ -106,7 +107,8 @@ func (p *past) learnPod(pod *corev1.Pod) {
 	}
 }
 
-// learnList keeps the states for probes that the same version of the list asks for. Only the first of two states counts.
+// learnList records the reported states of probes that are in the spec of the same version of the list. If a status
+// contains a probe twice, only the first state counts.
 func (p *past) learnList(list *v1alpha1.NodePodProbe) {
 	for _, asked := range list.Spec.PodProbes {
 		if l := p.pods[types.UID(asked.UID)]; l == nil || l.node != list.Name {
@@ -135,13 +137,13 @@ func (p *past) hasSaid(pod types.UID, probe string, is func(v1alpha1.ProbeState)
 	return false
 }
 
-// held is an entry of a ledger.
+// held is an entry of a Pod's ledger: the marks set by a probe.
 type held struct {
 	Labels, Annotations map[string]string
 	Condition           string
 }
 
-// ledgerOf is the judge's own reading of a ledger.
+// ledgerOf decodes the ledger of a Pod without the controller's code, so that a mistake there cannot hide itself.
 func ledgerOf(pod *corev1.Pod) map[string]held {
 	out := map[string]held{}
 	if json.Unmarshal([]byte(pod.Annotations[apps.AnnotationProbeMarks]), &out) != nil {
@@ -150,7 +152,7 @@ func ledgerOf(pod *corev1.Pod) map[string]held {
 	return out
 }
 
-// selects is the judge's own reading of selectors and lists.
+// selects evaluates selectors and lists of markers without the controller's code.
 func selects(m *v1alpha1.PodProbeMarker, pod *corev1.Pod) bool {
 	if list, listed := pod.Annotations[apps.AnnotationPodProbeMarkerList]; listed {
 		return slices.Contains(strings.Split(list, ","), m.Name)

@@ -33,13 +33,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, with agents that are silent, late or hostile, a Node is asked for the probes of its own
-// Pods alone. A Pod gets the marks that its own Node's reports stand for, and loses no value of anybody else. A container
-// restarts for a failed liveness probe of its present instance, one at a time, and as often as a budget says. In the end
-// lists, marks and markers say the same, and nothing is left of former markers.
+// TestFaults: under any faults, with agents that are silent, late or hostile, a Node gets only the probes of its own
+// Pods. A Pod gets only the marks that its own Node's reports justify, and keeps all values of other writers. A
+// container restarts only for a failed liveness probe of its present instance, one container at a time, within the
+// budget. In the end lists and marks correspond to the markers, and nothing is left of deleted markers.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay checks that a schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -63,20 +63,20 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule: Pods of four names on three Nodes, and three markers.
+// story is the state of one schedule of the test: Pods with four names on three Nodes, and three markers.
 type story struct {
 	*chaos.World
 
 	policy    string          // the resource whose writes are refused
 	silent    map[string]bool // Nodes whose agent does nothing
 	seen      map[string]*v1alpha1.NodePodProbe
-	instances map[string]string // of the last reported state, by Node, Pod and probe
+	instances map[string]string // container instances in the last report, by Node, Pod and probe
 	fails     map[string]bool   // containers that fail their probes, by Pod and probe
 
 	mu      sync.Mutex
 	granted map[types.UID]bool // Pods with a permission not used yet
 
-	touched map[types.UID]bool // Pods whose ledger somebody has damaged
+	touched map[types.UID]bool // Pods whose ledger a user has damaged
 	past    *past
 
 	restarts map[restarted]time.Time
@@ -108,7 +108,7 @@ func nodeNames() []string   { return []string{"node-0", "node-1", "node-2"} }
 func markerNames() []string { return []string{"m", "xm", "other"} }
 func podNames() []string    { return []string{"web-0", "web-1", "web-2", "web-3"} }
 
-// one draws a name.
+// one returns a random name from the list.
 func (w *story) one(names []string) string { return names[w.Rand().IntN(len(names))] }
 
 func (w *story) begin() {
@@ -148,8 +148,8 @@ func (w *story) setReady(node *corev1.Node, ready bool) {
 	w.must(w.User.Status().Update(context.Background(), node))
 }
 
-// makePod makes a Pod of a draw: with the fields that the cache keeps of Pods of other owners, or with all fields; with
-// or without moved liveness probes or a list of markers.
+// makePod creates a random Pod: with only the fields that the cache keeps for Pods of other owners, or with all
+// fields; with or without moved liveness probes or a list of markers.
 func (w *story) makePod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Labels: map[string]string{"app": w.one([]string{"web", "web", "db"})}, Annotations: map[string]string{}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}}, {Name: "log", Image: "log:v1"}}
@@ -164,7 +164,7 @@ func (w *story) makePod(name string) {
 	}
 	w.Logf("user: Pod %s with labels %v and annotations %v", name, pod.Labels, pod.Annotations)
 	w.must(w.User.Create(context.Background(), pod))
-	if w.Chance(60) { // the kubelet is quick
+	if w.Chance(60) { // the Pod runs at once
 		w.Nodes.Schedule(pod, w.one(nodeNames()))
 		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 		w.Nodes.Run(pod.UID)
@@ -172,7 +172,8 @@ func (w *story) makePod(name string) {
 	}
 }
 
-// probe draws a probe of a marker. Markers share conditions and keys.
+// probe returns a random probe for a marker. Different markers use the same conditions and keys, so that conflicts
+// occur.
 func (w *story) probe(marker, name string) v1alpha1.PodContainerProbe {
 	p := v1alpha1.PodContainerProbe{Name: name, ContainerName: w.one([]string{"app", "app", "log", "missing"})}
 	switch w.Rand().IntN(3) {
@@ -213,7 +214,7 @@ func (w *story) fill(m *v1alpha1.PodProbeMarker) {
 	w.Logf("user: marker %s of %v with %s", m.Name, m.Spec.Selector.MatchLabels, text(m.Spec.Probes))
 }
 
-// users is the outside world now and then.
+// users makes a random change that a user, a Node or an attacker could make.
 func (w *story) users() {
 	switch n := w.Rand().IntN(50); {
 	case n < 8:
@@ -330,7 +331,7 @@ func (w *story) virtual(node *corev1.Node, is bool) {
 	w.must(w.User.Update(context.Background(), node))
 }
 
-// flip changes what a probe of a Pod will find.
+// flip changes the result of future checks of a Pod's probe.
 func (w *story) flip() {
 	pod := w.AnyPod()
 	if pod == nil {
@@ -342,7 +343,8 @@ func (w *story) flip() {
 	w.Logf("node: probe %s of Pod %s fails: %t", probe, pod.Name, w.fails[key])
 }
 
-// permit is a budget of one: nothing is permitted while another Pod has a permission or a request.
+// permit is a disruption budget of one Pod: permit refuses while another Pod has a permission or an unfinished
+// request.
 func (w *story) permit(_ context.Context, pod *corev1.Pod, _ disruption.Operation) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -368,7 +370,8 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// settle makes the last wishes fulfillable: Nodes are ready, agents work, and containers live.
+// settle removes all obstacles, so that the controllers can reach the final state: no write is refused, Nodes are
+// ready, agents work, and liveness probes succeed.
 func (w *story) settle() {
 	w.policy, w.silent = "", map[string]bool{}
 	for _, name := range nodeNames() {

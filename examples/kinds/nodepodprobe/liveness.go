@@ -24,13 +24,13 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// movesLiveness reports whether liveness probes are moved to the agents. While no agent runs probes, the probes stay in
-// place.
+// movesLiveness reports whether liveness probes are moved to the agents. While the feature gate for probes is off, no
+// agent runs probes, and liveness probes stay in the Pods' containers.
 func movesLiveness(gates map[apps.Gate]bool) bool {
 	return gates[apps.GateEnhancedLivenessProbe] && gates[apps.GatePodProbeMarker]
 }
 
-// newMutator returns the step of the Pod webhook that moves liveness probes to an annotation.
+// newMutator returns the part of the Pod webhook that moves liveness probes to an annotation.
 func newMutator(_ context.Context, _ ctrl.Manager, in kind.PodInputs) (podwebhook.Mutator, error) {
 	moves := movesLiveness(in.Gates)
 	return podwebhook.Mutator{Name: "EnhancedLivenessProbe", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
@@ -41,20 +41,20 @@ func newMutator(_ context.Context, _ ctrl.Manager, in kind.PodInputs) (podwebhoo
 	}}, nil
 }
 
-// A container that fails again and again is restarted ever more seldom, as the kubelet does.
+// livenessTask returns the backoff for restarts of a container: as in the kubelet, the waits between restarts grow.
 func livenessTask(container string) fanout.Task {
 	return fanout.Task{Name: "restart container " + container, First: 10 * time.Second, Last: 5 * time.Minute}
 }
 
-// settled is how long a container must run until earlier restarts are forgotten, as the kubelet does; soon is the wait
-// for a budget, for another restart, or for the status of a Pod.
+// settled is how long a container must run until its backoff is reset, as in the kubelet. soon is the wait before the
+// next try while a budget refuses, another container restarts, or the Pod's status is outdated.
 const (
 	settled = 10 * time.Minute
 	soon    = 2 * time.Second
 )
 
-// restart requests the restart of a container that has failed its liveness probe, one container of a Pod at a time, as
-// the budgets allow. after is the time until the next look; zero for never.
+// restart requests the restart of a container that has failed its liveness probe, one container of a Pod at a time,
+// if the budgets allow. after is the time until restart must be called again; zero for never.
 func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []probing.ProbeState) (after time.Duration, err error) {
 	now := r.options.Clock.Now()
 	r.forgive(pod, now)
@@ -67,7 +67,7 @@ func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []prob
 	}
 	attempt := fanout.Attempt{Object: pod.UID, Task: livenessTask(container)}
 	if wait, err := r.backoff.Resting(attempt, now); err != nil {
-		return wait, nil //nolint:nilerr // the error was told when it occurred
+		return wait, nil //nolint:nilerr // the error was reported when it occurred
 	}
 	if is, err := r.isBusy(ctx, pod); is || err != nil {
 		return soon, err
@@ -97,7 +97,7 @@ func (r *Reconciler) restart(ctx context.Context, pod *corev1.Pod, states []prob
 	return soon, nil
 }
 
-// forgive forgets earlier restarts of containers that have run for long.
+// forgive resets the backoff of containers that have run for longer than settled.
 func (r *Reconciler) forgive(pod *corev1.Pod, now time.Time) {
 	for i := range pod.Spec.Containers {
 		name := pod.Spec.Containers[i].Name
@@ -107,21 +107,22 @@ func (r *Reconciler) forgive(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// mayBeMade reports whether a request may exist although the creation has returned an error: the answer was lost.
+// mayBeMade reports whether a request may exist although its creation has returned an error, because the API server's
+// response may have been lost.
 func mayBeMade(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// isRestarting reports whether containers of a Pod are being restarted, as far as the cache shows.
+// isRestarting reports whether the cache shows an unfinished restart request for a Pod.
 func (r *Reconciler) isRestarting(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(r.requests.In(pod.Namespace), func(request *v1beta1.ContainerRecreateRequest) bool {
 		return isUnderWay(request, pod)
 	})
 }
 
-// isBusy asks the API server whether containers of a Pod are being restarted. The cache may not show a request that was
-// made a moment ago.
+// isBusy reports whether the API server has an unfinished restart request for a Pod. The cache may not show a new
+// request yet.
 func (r *Reconciler) isBusy(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	var list v1beta1.ContainerRecreateRequestList
 	err := r.live.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingLabels{apps.LabelRequestPodUID: string(pod.UID)})

@@ -177,7 +177,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// FuzzLiveness: whatever stands in the annotation, no panic, and only containers of the Pod are probed.
+// FuzzLiveness: any text in the annotation causes no panic, and only containers of the Pod are probed.
 func FuzzLiveness(f *testing.F) {
 	f.Add(`[{"name":"app","livenessProbe":{"exec":{"command":["a"]}}}]`)
 	f.Add(`[{"name":"app","livenessProbe":{"httpGet":{"port":"web","host":"10.0.0.1"}}}]`)

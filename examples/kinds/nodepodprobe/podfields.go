@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// podFields copies, for the cache, the fields that the controller reads of Pods of other owners: the address, whether
-// the Pod is initialized, and the marks of probes. Containers and ports of the few Pods with probes are read when
-// needed: see shapes.
+// podFields copies into the cache the fields that the controller needs for Pods of other owners: the IP address, the
+// condition Initialized, and the conditions that stand for probe results. The containers of such Pods are read from
+// the API server when needed, because few Pods have probes: see Reconciler.shapes.
 func podFields(kept, pod *corev1.Pod) {
 	kept.Status.PodIP = pod.Status.PodIP
 	for i := range pod.Status.Conditions {
@@ -46,6 +46,6 @@ func isMark(c *corev1.PodCondition) bool {
 	return false
 }
 
-// isWhole reports whether the cache keeps all fields of a Pod. The API server sets the DNS policy of every Pod, and no
-// kind asks the cache for the field.
+// isWhole reports whether the cache keeps all fields of a Pod. The API server sets spec.dnsPolicy of every Pod, and
+// reduced Pods in the cache never have this field.
 func isWhole(pod *corev1.Pod) bool { return pod.Spec.DNSPolicy != "" }

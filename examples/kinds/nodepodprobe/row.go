@@ -7,8 +7,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row describes the kind to the code that all kinds share. As in OpenKruise, the kind has no webhook: the controller
-// writes the spec, and a policy lets each agent write the status of its own Node alone.
+// Row returns the description of the kind for the code that all kinds share. As in OpenKruise, the kind has no
+// webhook: the controller writes the spec, and an admission policy allows each agent to write only the status for its
+// own Node.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{

@@ -23,7 +23,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// add adds the controller to a manager. Nodes are enqueued on events of the Node, its list, its Pods with probes or
+// add adds the controller to a manager. A Node is enqueued on events of the Node, its list, its Pods with probes or
 // marks, and markers of these Pods.
 func (r *Reconciler) add(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).Named("nodepodprobe").
@@ -76,8 +76,8 @@ func (r *Reconciler) podChanged(q queue, before, after client.Object) {
 	}
 }
 
-// markerChanged enqueues the Nodes of all Pods that the marker selects, before or after the change, and of all Pods with
-// marks or a list of markers.
+// markerChanged enqueues the Nodes of all Pods that the marker selects before or after the change, and of all Pods
+// with marks or with the annotation that lists markers.
 func (r *Reconciler) markerChanged(q queue, before, after client.Object) {
 	is, ok := after.(*v1alpha1.PodProbeMarker)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 )
 
-// endpoint returns the admission rules of PodProbeMarkers. The rules set no defaults. While a gate is off, no object is
-// created or gets a new spec, because nobody would run the probes.
+// endpoint returns the admission rules of PodProbeMarkers. The rules set no defaults. While one of the needed feature
+// gates is off, no object can be created and no spec can be changed, because no agent would run the probes.
 func endpoint(options admission.Options) *admission.Rules[v1alpha1.PodProbeMarker, v1alpha1.PodProbeMarker] {
 	return &admission.Rules[v1alpha1.PodProbeMarker, v1alpha1.PodProbeMarker]{
 		GroupKind:   schema.GroupKind{Group: apps.Group, Kind: "PodProbeMarker"},

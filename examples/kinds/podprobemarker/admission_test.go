@@ -73,7 +73,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestGate: while a gate is off, no marker is created, and finalizers of stored markers can be removed.
+// TestGate: while a feature gate is off, no PodProbeMarker can be created, but the finalizers of stored
+// PodProbeMarkers can be removed.
 func TestGate(t *testing.T) {
 	good := admissiontest.Load(t, "testdata/small.yaml", "v1alpha1")
 	for name, gates := range map[string]map[apps.Gate]bool{

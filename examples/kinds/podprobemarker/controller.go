@@ -24,7 +24,8 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "podprobemarker-controller"
 
-// look is the wait between two looks at what Nodes and Pods still hold of a marker that is being deleted.
+// look is the time between two checks whether a PodProbeMarker that is being deleted still has probes on Nodes or
+// marks on Pods.
 const look = time.Second
 
 // reasonsInEvent is the largest number of reasons in an event.
@@ -36,13 +37,13 @@ type Reconciler struct {
 	resolved  *ownercache.Memo[*v1alpha1.PodProbeMarker, *resolved]
 	pods      *ownercache.Index[*corev1.Pod]
 	nodeLists *ownercache.Index[*v1alpha1.NodePodProbe]
-	book      *probing.Book // empty; reads ledgers
+	book      *probing.Book // without markers; used only to read the ledgers, which are the records of marks in Pods
 	fanout    *fanout.Fanout
 	told      *kruise.Told
 	options   kruise.Options
 }
 
-// resolved is what a marker asks for, computed once for each spec.
+// resolved is the parsed spec of a PodProbeMarker, computed once for each spec.
 type resolved struct {
 	probing.Marker
 
@@ -113,8 +114,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err)
 }
 
-// isHeld reports whether a Node still runs a probe of the marker, or a Pod still has a mark. The lists of Nodes that
-// have gone are deleted, so no marker waits for such a Node.
+// isHeld reports whether a Node still runs a probe of the marker, or a Pod still has a mark. The NodePodProbe of a
+// deleted Node is deleted too, so no marker waits for a deleted Node.
 func (r *Reconciler) isHeld(marker *v1alpha1.PodProbeMarker) bool {
 	if r.book.Holds(marker.Namespace, marker.Name, nil, r.pods.In(marker.Namespace)) {
 		return true

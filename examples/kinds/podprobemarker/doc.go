@@ -1,7 +1,8 @@
 // Package podprobemarker is the reference controller for apps.kruise.io PodProbeMarkers, which probe containers of
 // running Pods, and mark the Pods with the results.
 //
-// This controller counts the Pods of a PodProbeMarker, and keeps the object until nothing of the object is left: no
-// Node runs a probe, and no Pod has a mark. Package nodepodprobe writes the probes into NodePodProbes and marks the
-// Pods. Package probing of the kit decides for both.
+// This controller counts the Pods of a PodProbeMarker. A finalizer keeps a deleted PodProbeMarker until no Node runs
+// its probes and no Pod has its marks: the labels, annotations and conditions that stand for results. Package
+// nodepodprobe writes the probes into NodePodProbes and marks the Pods. Both controllers follow the rules of package
+// node/probing.
 package podprobemarker

@@ -20,8 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// FuzzResolve: for any spec, the controller reports what admission refuses, at the same paths. Refused probes and
-// selectors have no effect, and whatever has an effect can be written into a Pod.
+// FuzzResolve: for any spec, the controller reports the values that admission refuses, at the same paths. Refused
+// probes and selectors have no effect, and the marks of accepted probes can be written into a Pod.
 func FuzzResolve(f *testing.F) {
 	rules := endpoint(admission.Options{})
 	f.Add(`{"selector":{"matchLabels":{"app":"db"}},"probes":[{"name":"p","containerName":"db","podConditionType":"a.b/c","probe":{"exec":{"command":["x"]}}}]}`)
@@ -73,7 +73,7 @@ func paths(list reason.List) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// checkMarks marks a Pod in both states of all probes, and takes the marks back.
+// checkMarks marks a Pod for both states of all probes, and then removes the marks.
 func checkMarks(t *testing.T, book *probing.Book, marker *probing.Marker) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "x", Annotations: map[string]string{probes.Annotations().List: "m"}}}

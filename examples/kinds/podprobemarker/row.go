@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row describes the kind to the code that all kinds share.
+// Row returns the description of the kind for the code that all kinds share.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{

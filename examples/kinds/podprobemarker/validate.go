@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/probes"
 )
 
-// validateUpdate returns the errors in an update. Errors that the stored object has too are left out, because
-// OpenKruise may have accepted these parts.
+// validateUpdate returns the errors in an update. An error that the stored object has too is left out, because
+// OpenKruise may have accepted the stored value.
 func validateUpdate(obj, stored *v1alpha1.PodProbeMarker) field.ErrorList {
 	errs := validation.NewProblems(probes.ValidateSpec(obj), probes.ValidateSpec(stored))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, stored.Spec.Selector) {

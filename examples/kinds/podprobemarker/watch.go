@@ -23,7 +23,8 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // namespace.
 const gather = 100 * time.Millisecond
 
-// watch adds event sources: markers are enqueued when Pods come, go, change their labels, or begin to be probed.
+// watch adds event sources. A marker is enqueued when a selected Pod is created, deleted, relabeled, or becomes ready
+// for probes.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wake(q, e.Object, e.Object) },

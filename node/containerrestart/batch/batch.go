@@ -9,9 +9,9 @@
 //	for each name in step.Restart: ask the Pod's disruption budgets, and make a request of package containerrestart
 //	write step.State to the record, and look again after step.After
 //
-// A disruption budget outside the workload may refuse the restart of a Pod: keep the reason in Member.Refused for a
-// while, and the next Pod is restarted first. Every step is decided from the present state alone, so a crash between
-// two steps does no harm.
+// A disruption budget outside the workload may refuse the restart of a Pod. Then keep the reason in Member.Refused
+// for a while, and Next chooses another Pod first. Every step is decided from the present state alone, so a crash
+// between two steps does no harm.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package batch
@@ -41,7 +41,7 @@ type Rules struct {
 	MaxUnavailable int
 	// Paused pauses the restart: no further Pod is restarted.
 	Paused bool
-	// OnFailure says what the failure of a Pod's restart means for the whole restart.
+	// OnFailure says what happens to the whole restart after the restart of a Pod has failed.
 	OnFailure completion.OnFailure
 	// Deadline is the time from the start until the restart fails; nil for none.
 	Deadline *time.Duration
@@ -56,15 +56,15 @@ type Paths struct{ Partition, MaxUnavailable, Paused, OnFailure, Deadline string
 
 // Record is the progress recorded in the restart's status.
 type Record struct {
-	// Started and Ended are when the restart began and ended; zero if not yet.
+	// Started and Ended are the times when the restart began and ended; zero if not yet.
 	Started, Ended time.Time
-	// Known is the number of failed Pods counted in an earlier step, and Held says that failures pause the restart: see
+	// Known is the number of failed Pods counted in an earlier step. Held means that failures pause the restart: see
 	// completion.Progress.
 	Known int
 	Held  bool
 }
 
-// Standing says how far the restart of a Pod is.
+// Standing is the progress of a Pod's restart.
 type Standing uint8
 
 const (
@@ -72,8 +72,8 @@ const (
 	Waiting Standing = iota
 	// Restarting means that a request for the Pod is in progress. The Pod counts as unavailable.
 	Restarting
-	// Restarted Pods are done: a request is complete, all containers have restarted for another cause, or the Pod was
-	// created after the start.
+	// Restarted means that the Pod is done: its request is complete, all containers have restarted for another cause,
+	// or the Pod was created after the start of the restart.
 	Restarted
 	// Failed means that the request for the Pod has failed.
 	Failed
@@ -84,9 +84,10 @@ type Member struct {
 	// Name is the name of the Pod.
 	Name     string
 	Standing Standing
-	// Available says that the Pod is available.
+	// Available means that the Pod is available.
 	Available bool
-	// Refused says why a waiting Pod must not be restarted now; its code is empty if the Pod may be restarted.
+	// Refused is the reason why a waiting Pod must not be restarted now; the code is empty if the Pod may be
+	// restarted.
 	Refused reason.Reason
 }
 
@@ -96,7 +97,7 @@ type Step struct {
 	State completion.State
 	// Restart are the names of the Pods to restart now, in order.
 	Restart []string
-	// Remove says that the TTL has passed, and that the record must be deleted.
+	// Remove means that the TTL has passed, and that the record must be deleted.
 	Remove bool
 	// After is the time until Next must be called again even if no event occurs; zero for never.
 	After time.Duration
@@ -188,10 +189,10 @@ func refused(m Member) int {
 	return 0
 }
 
-// IsRestarted reports whether each of the Pod's named containers has an instance that was started at or after the given
-// time; if no names are given, all containers of the spec count. Such an instance may have ended, too: the instance
-// that ran before the given time has ended in any case. Times in a Pod's status have whole seconds, and come from the
-// Node's clock.
+// IsRestarted reports whether each of the Pod's named containers has an instance that was started at or after the
+// given time; if no names are given, all containers of the spec count. Such an instance may have ended again, because
+// its start proves that the instance before the given time has ended. Times in a Pod's status have whole seconds, and
+// come from the Node's clock.
 func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	if len(names) == 0 {
 		names = nil
@@ -205,7 +206,7 @@ func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	})
 }
 
-// lastStart returns when a container's last instance was started, or the zero time if there was none.
+// lastStart returns the start time of a container's last instance, or the zero time if there was none.
 func lastStart(status *corev1.ContainerStatus) (last time.Time) {
 	if running := status.State.Running; running != nil {
 		return running.StartedAt.Time

@@ -20,8 +20,9 @@ import (
 
 func at(second int) time.Time { return time.Unix(1_000_000+int64(second), 0) }
 
-// pods reads a letter for each Pod a, b, c and so on: w waits and serves, u waits and does not serve, x waits, serves
-// and is refused, r restarts, d is done, n is done and does not serve, f has failed.
+// pods returns the Pods a, b, c and so on. Each letter is the state of a Pod: w waits and is available, u waits and
+// is unavailable, x waits, is available and is refused, r restarts, d is done, n is done and unavailable, f has
+// failed.
 func pods(letters string) (out []batch.Member) {
 	for i, letter := range letters {
 		m := batch.Member{Name: string(rune('a' + i)), Available: true}
@@ -102,8 +103,9 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// FuzzCourse: Pods that come and go, fail to serve and come back. No step takes a Pod that serves while as many as the
-// budget allows are away, and every restart with a budget ends.
+// FuzzCourse: Pods are created and deleted, and become unavailable and available again. No step restarts an available
+// Pod while as many Pods are unavailable as MaxUnavailable allows, and every restart with a positive MaxUnavailable
+// ends.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -142,7 +144,7 @@ func FuzzCourse(f *testing.F) {
 				case turn < 100 && random.IntN(8) == 0:
 					m.Available = !m.Available
 				case turn < 100 && random.IntN(8) == 0:
-					*m = batch.Member{Name: fmt.Sprint(m.Name[:1], turn), Standing: batch.Restarted} // deleted and created
+					*m = batch.Member{Name: fmt.Sprint(m.Name[:1], turn), Standing: batch.Restarted} // the Pod was deleted and created again
 				case turn < 100 && random.IntN(8) == 0:
 					m.Refused = reason.Reason{Code: "BudgetSpent"}
 				case turn >= 100 || random.IntN(2) == 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart/batch"
 )
 
-// A workload of four Pods is restarted two at a time. A disruption budget lets one Pod go.
+// A workload of four Pods is restarted two at a time. A disruption budget allows the restart of one Pod only.
 func Example() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ledger := disruption.Ledger{ObservedGeneration: 1, Expected: 4, Need: 3, Current: 4, Allowed: 1}
@@ -26,7 +26,7 @@ func Example() {
 		var decision disruption.Decision
 		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod, Generation: 1, Operation: disruption.Update}, now)
 		if fmt.Println(name, decision.Admitted); !decision.Admitted {
-			fmt.Println(decision.Reason) // and for a while, the Member's Refused
+			fmt.Println(decision.Reason) // also keep the reason in Member.Refused for a while
 		}
 	}
 

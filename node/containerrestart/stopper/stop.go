@@ -45,7 +45,7 @@ type Runtime interface {
 	Exec(ctx context.Context, id string, command []string, limit time.Duration) (exitCode int32, err error)
 }
 
-// Order says which container to stop, and how.
+// Order is the instance to stop, with its hook and grace period.
 type Order struct {
 	// ID is the ID of the instance to stop; later instances are not stopped.
 	ID string
@@ -59,17 +59,17 @@ type Order struct {
 
 // These are timeouts beyond the grace period.
 const (
-	// patience is how long a stop is retried if the runtime does not answer.
+	// patience is how long a stop is retried if the runtime does not respond.
 	patience = 2 * time.Minute
 	// answer is the timeout of a single attempt, beyond the grace period.
 	answer = 20 * time.Second
-	// The waits between attempts double.
+	// firstRest and longestRest are the first and the longest wait between attempts. The waits double.
 	firstRest   = 200 * time.Millisecond
 	longestRest = 5 * time.Second
 )
 
 // Stop runs the hook, stops the container, and returns when the container has ended. hook is the error of the hook,
-// which does not prevent the stop. If a runtime does not answer, or returns an error that is not final, the stop is
+// which does not prevent the stop. If a runtime does not respond, or returns an error that is not final, the stop is
 // retried for two minutes beyond the grace period.
 func Stop(ctx context.Context, runtime Runtime, clock clock.Clock, order Order) (hook, err error) {
 	begin := clock.Now()
@@ -130,7 +130,7 @@ func execute(ctx context.Context, runtime Runtime, order Order, limit time.Durat
 // longestBody is how many bytes of a response body are read.
 const longestBody = 10 << 10
 
-// get sends the HTTP request of a hook, and only to the Pod: without a proxy, and without following a redirect.
+// get sends the HTTP request of a hook directly to the Pod, without a proxy, and does not follow redirects.
 func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	url := hook.Scheme + "://" + hook.Address.String() + hook.Path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -149,7 +149,7 @@ func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	client := http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true, MaxResponseHeaderBytes: longestBody,
-			// The kubelet does not verify certificates, either: Pods use self-signed certificates.
+			// Certificates are not verified, as in the kubelet, because Pods often use self-signed certificates.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -52,7 +52,8 @@ func New(runtime Runtime, options Options) *Stopper {
 func (s *Stopper) Start(ctx context.Context) error { return s.queue.Start(ctx) }
 
 // stop carries out a stop, and keeps the error if the stop fails. A successful stop is dropped, because its instance
-// does not run any more. A stop cancelled by the context is dropped too: another process may stop the container.
+// does not run any more. A stop cancelled by the context is dropped too, because another process may stop the
+// container later.
 func (s *Stopper) stop(ctx context.Context, r *run) {
 	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
 	if hook != nil && ctx.Err() == nil && s.options.HookFailed != nil {

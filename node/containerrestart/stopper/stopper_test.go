@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// scripted is a runtime that writes down what it is asked for, with the seconds since the begin.
+// scripted is a runtime that records its calls, with the seconds since the start of the test.
 type scripted struct {
 	begin time.Time
 	stop  func(ctx context.Context, attempt int) error
@@ -57,7 +57,7 @@ func (s *scripted) Exec(ctx context.Context, id string, command []string, limit 
 	return s.exec(ctx)
 }
 
-// after returns a result after a time, or with the context.
+// after returns a result after a time, or an error when the context ends.
 func after[T any](ctx context.Context, d time.Duration, result T) (none T, err error) {
 	select {
 	case <-ctx.Done():
@@ -80,7 +80,7 @@ func TestStop(t *testing.T) {
 		exec  func(context.Context) (int32, error)
 		stop  func(context.Context, int) error
 		calls []string
-		hook  string // part of the failures
+		hook  string // a part of the hook's error text
 		err   string
 		took  time.Duration
 	}{
@@ -131,7 +131,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// says reports whether an error is there if wanted, and contains the words.
+// says reports whether err contains words; if words is empty, err must be nil.
 func says(err error, words string) bool {
 	return (err == nil) == (words == "") && (err == nil || strings.Contains(err.Error(), words))
 }
@@ -205,7 +205,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// bench is a running Stopper. Stops take a minute, and "refused" fails.
+// bench is a running Stopper. Each stop takes a minute, and the stop of the container "refused" fails.
 type bench struct {
 	*stopper.Stopper
 
@@ -236,7 +236,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// minutes is a runtime that takes a minute for everything.
+// minutes is a runtime in which each call takes a minute.
 type minutes struct{}
 
 func (minutes) Stop(ctx context.Context, id string, _ time.Duration) error {
@@ -266,7 +266,7 @@ func ids(stops []containerrestart.Stop) (out []string) {
 	return out
 }
 
-// TestNobodyWaits: a hundred stops of a minute each take a minute together, and no caller waits.
+// TestNobodyWaits: a hundred stops of one minute each run at the same time and take one minute, and no caller waits.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -324,7 +324,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestForget: the stops of a key end, and leave no report and no goroutine. So do stops forgotten before their begin.
+// TestForget: after Forget, the stops of a key end, and no report and no goroutine is left, even if a stop has not
+// begun.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -353,8 +354,8 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// TestKeep: all stops of a key but the kept ones end, also the failed ones. A hook that is cut off has not failed. The
-// name of the runtime in front of an ID does not matter.
+// TestKeep: all stops of a key that are not kept end, and failed stops are forgotten. A hook that is cancelled does
+// not count as failed. The name of the runtime in front of an ID is ignored.
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -376,8 +377,8 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// TestShutdown: all stops end with the context, without a report of failure, and Start waits for them. The bubble fails
-// if a goroutine is left.
+// TestShutdown: all stops end with the context, without a report of failure, and Start waits for the stops.
+// synctest.Test fails if a goroutine is left.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

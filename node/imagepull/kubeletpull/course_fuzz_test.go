@@ -11,8 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// FuzzCourse: a kubelet that pulls, refuses, evicts and is slow, and Pods that vanish. No name is created twice, a kept
-// Pod is not deleted, and once nothing fails any more each image is held by a single Pod.
+// FuzzCourse simulates a kubelet that pulls, refuses, evicts and is slow, and Pods that disappear. No two Pods are
+// created with the same name, and a Pod that is still needed is not deleted. When failures stop, exactly one Pod
+// keeps each image in use.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -28,7 +29,7 @@ func FuzzCourse(f *testing.F) {
 		for range 400 {
 			for _, pod := range r.pods {
 				if pod.Status = running(); pod.DeletionTimestamp != nil {
-					pod.OwnerReferences = nil // gone
+					pod.OwnerReferences = nil // without the owner reference, the Puller ignores the Pod
 				}
 			}
 			check(r)

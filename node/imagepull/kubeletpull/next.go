@@ -15,9 +15,9 @@ import (
 type Observed struct {
 	// Node is the Node; required.
 	Node *corev1.Node
-	// Pods are the Pods with Options.Labels. Pods of other owners and for other Nodes are left alone.
+	// Pods are the Pods with Options.Labels. Next ignores Pods of other owners and for other Nodes.
 	Pods []*corev1.Pod
-	// Events are events about the Pods, in any order. Events only explain why an attempt took too long.
+	// Events are events about the Pods, in any order. Events are used only to explain why an attempt took too long.
 	Events []corev1.Event
 }
 
@@ -25,11 +25,11 @@ type Observed struct {
 type Step struct {
 	// Reports are the reports to record now, in the order of the wants.
 	Reports []imagepull.Report
-	// Delete and Create are the Pods to delete and to create after the record, in the order of names. Deleted Pods are
-	// Pods of Observed.
+	// Delete and Create are the Pods to delete and to create after the reports are recorded, sorted by name. The Pods
+	// in Delete are Pods of Observed.
 	Delete, Create []*corev1.Pod
-	// Change are Pods of Observed with a new record, to be patched before anything else: Options.Annotation and
-	// spec.activeDeadlineSeconds may have changed. Change is empty without Options.Annotation.
+	// Change are changed copies of Pods of Observed, to be patched before Pods are created or deleted. The annotation
+	// Options.Annotation and spec.activeDeadlineSeconds may have changed. Change is empty without Options.Annotation.
 	Change []*corev1.Pod
 	// After is the time until Next must be called again even if no Pod changes; 0 for never.
 	After time.Duration
@@ -37,8 +37,8 @@ type Step struct {
 	Why reason.List
 }
 
-// Next returns the next step for a Node. before are the recorded reports, from imagepull.Merge. Images come first that
-// come first in wants. Without wants, all Pods are deleted.
+// Next returns the next step for a Node. before are the recorded reports, from imagepull.Merge. Pulls begin in the
+// order of wants. Without wants, all Pods are deleted.
 func (p *Puller) Next(seen Observed, wants []imagepull.Want, before []imagepull.Report, now time.Time) Step {
 	s := &pass{Puller: p, seen: &seen, now: now, pods: map[string]*corev1.Pod{}, held: map[imagepull.Reference][]*corev1.Pod{}, kept: map[string]bool{}}
 	for _, pod := range seen.Pods {
@@ -75,7 +75,7 @@ func (p *Puller) Next(seen Observed, wants []imagepull.Want, before []imagepull.
 
 func byName(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }
 
-// unkept returns wants without Policy.Keep: no further round of attempts follows a failure.
+// unkept returns the wants without Policy.Keep, so that no further attempts follow after the last failure.
 func unkept(wants []imagepull.Want) []imagepull.Want {
 	out := slices.Clone(wants)
 	for i := range out {
@@ -93,16 +93,17 @@ type pass struct {
 
 	seen *Observed
 	now  time.Time
-	// pods are the own Pods by name, and held the Pods that hold an image, the oldest first.
+	// pods are the Puller's Pods by name. held are the Pods that have an image mounted, by image, the oldest first.
 	pods map[string]*corev1.Pod
 	held map[imagepull.Reference][]*corev1.Pod
-	// kept are the names of Pods that stay, and newest the Pods with the last record about an image.
+	// kept are the names of Pods that stay. newest are the Pods with the last record about each image.
 	kept   map[string]bool
 	newest map[imagepull.Reference]*corev1.Pod
 	step   Step
 }
 
-// observe translates Pods for package imagepull: a held image is a stored image, and the Pod of an attempt is a pull.
+// observe translates Pods into an imagepull.Observed: an image mounted in a Pod is a stored image, and the Pod of an
+// attempt is a pull.
 func (s *pass) observe(wants []imagepull.Want, before []imagepull.Report, unsupported error) imagepull.Observed {
 	out := imagepull.Observed{Listed: true}
 	current := map[string]bool{}
@@ -131,13 +132,13 @@ func (s *pass) observe(wants []imagepull.Want, before []imagepull.Report, unsupp
 	return out
 }
 
-// isHold says whether a Pod takes over an image from another Pod: nothing is pulled.
+// isHold reports whether a Pod was created only to keep a pulled image in use. Such a Pod pulls nothing.
 func (s *pass) isHold(pod *corev1.Pod, before []imagepull.Report) bool {
 	return slices.ContainsFunc(before, func(r imagepull.Report) bool { return pod.Name == s.name(s.seen.Node.Name, &r, toHold) })
 }
 
-// pull returns the attempt in progress for a Want and the name of the Pod; the name is empty without an attempt. The
-// Pod of a recorded attempt may not exist yet, or not any more: settle creates the Pod again.
+// pull returns the attempt in progress for a Want and the name of the Pod; the name is empty without an attempt. If
+// the Pod of a recorded attempt does not exist yet, or not any more, settle creates the Pod.
 func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported error) (imagepull.Pull, string) {
 	out := imagepull.Pull{Image: w.Image, Round: w.Round}
 	i := slices.IndexFunc(before, func(r imagepull.Report) bool { return r.Image == w.Image })
@@ -167,8 +168,8 @@ func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported er
 	return out, name
 }
 
-// begun returns when the kubelet could begin: the Pod's creation or, if later, the time when the scheduler has bound the
-// Pod to the Node.
+// begun returns the time when the kubelet could begin: the creation of the Pod or, if later, the time when the
+// scheduler has bound the Pod to the Node.
 func begun(pod *corev1.Pod) time.Time {
 	at := pod.CreationTimestamp.Time
 	for _, c := range pod.Status.Conditions {
@@ -179,13 +180,14 @@ func begun(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// limit returns the time for an attempt. The deadline is left to package imagepull.
+// limit returns the time for an attempt, without the deadline, which package imagepull enforces.
 func limit(policy imagepull.Policy) time.Duration {
 	policy.Deadline = nil
 	return policy.Limit(time.Time{}, time.Time{})
 }
 
-// settle says which Pods of a Want stay, and which Pods are missing. All others are deleted.
+// settle marks the Pods of a Want that stay, and adds missing Pods to the Pods to create. Pods that are not marked
+// are deleted later.
 func (s *pass) settle(w *imagepull.Want, r *imagepull.Report, isSupported bool) {
 	held := s.held[w.Image]
 	keeps := w.Policy().Keep || s.options.Hold
@@ -197,15 +199,15 @@ func (s *pass) settle(w *imagepull.Want, r *imagepull.Report, isSupported bool) 
 		s.need(w, r, toPull, isSupported)
 	}
 	if r.Phase == imagepull.Waiting || r.Phase == imagepull.Pulling || keeps {
-		s.keep(held) // an earlier pull of the image counts until the round succeeds
+		s.keep(held) // Pods of an earlier round stay until the present round succeeds
 	}
 }
 
-// hold lets a single Pod hold an image. A Pod with the pull policy Always is replaced, because the kubelet would pull
-// again and again.
+// hold keeps exactly one Pod that uses a pulled image. A Pod with the pull policy Always is replaced, because the
+// kubelet would pull the image again and again.
 func (s *pass) hold(w *imagepull.Want, r *imagepull.Report, held []*corev1.Pod, isSupported bool) {
 	if len(held) == 0 {
-		return // lost: package imagepull begins anew
+		return // the image is lost, and package imagepull begins a new pull
 	}
 	last := held[len(held)-1]
 	for _, u := range []use{toPull, toHold} {
@@ -225,8 +227,8 @@ func (s *pass) keep(pods []*corev1.Pod) {
 	}
 }
 
-// need keeps or creates a Pod. A failed Pod to hold is deleted first. While a Pod of the same name is being deleted, no
-// other can be created.
+// need keeps or creates the Pod with the given use. A failed Pod with the use toHold is deleted first, because no new
+// Pod can have its name before.
 func (s *pass) need(w *imagepull.Want, r *imagepull.Report, u use, isSupported bool) {
 	name := s.name(s.seen.Node.Name, r, u)
 	switch pod := s.pods[name]; {

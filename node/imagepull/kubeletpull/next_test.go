@@ -61,7 +61,7 @@ func running() corev1.PodStatus {
 	return status(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
 }
 
-// run is a small caller: records, deletes and creates.
+// run is a simple caller of Next: run records reports, and deletes and creates Pods.
 type run struct {
 	*kubeletpull.Puller
 	t       testing.TB
@@ -180,7 +180,7 @@ func TestAlwaysIsHandedOver(t *testing.T) {
 	r.step()
 	r.pods[0].Status = running()
 	r.step()
-	r.step() // the Pod to hold is not running yet: both stay
+	r.step() // the new Pod does not run yet, so both Pods stay
 	if len(r.pods) != 2 || r.pods[1].Spec.Volumes[0].Image.PullPolicy != corev1.PullIfNotPresent {
 		t.Fatalf("%+v", r.pods)
 	}
@@ -188,13 +188,13 @@ func TestAlwaysIsHandedOver(t *testing.T) {
 	if step := r.step(); len(step.Delete) != 1 || len(step.Create) != 0 || len(r.pods) != 1 {
 		t.Fatalf("%+v", step)
 	}
-	r.step() // made again
+	r.step() // the Pod is created again
 	r.pods[1].Status = running()
 	holds := r.pods[1].Name
 	if step := r.step(); len(step.Delete) != 1 || len(r.pods) != 1 || r.pods[0].Name != holds || !step.Reports[0].Present {
 		t.Errorf("%+v", step)
 	}
-	r.pods = nil // lost: pulled again after a minute
+	r.pods = nil // the image is lost, and is pulled again after a minute
 	if step := r.step(); len(step.Create) != 0 || step.Reports[0].Phase != imagepull.Waiting {
 		t.Errorf("%+v", step)
 	}
@@ -204,7 +204,7 @@ func TestAlwaysIsHandedOver(t *testing.T) {
 	}
 }
 
-// A failing image hides no other image's progress.
+// TestImagesAreApart: an image that cannot be pulled does not delay or hide the pull of another image.
 func TestImagesAreApart(t *testing.T) {
 	r := newRun(t, imagepull.Policy{Keep: true})
 	r.wants = append(r.wants, imagepull.Want{Image: parse(t, "bad:1"), Claims: []imagepull.Claim{{Owner: "c"}}})

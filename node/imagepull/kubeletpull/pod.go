@@ -25,16 +25,16 @@ const (
 // nobody is the user of the pause image (build/pause/Dockerfile).
 const nobody = 65535
 
-// use says for what a Pod was made. The use is a part of the Pod's name.
+// use is the purpose of a Pod, and a part of the Pod's name.
 type use string
 
 const (
 	toPull use = "pull"
-	// toHold is for a Pod that takes over from a Pod with the pull policy Always.
+	// toHold is the use of a Pod that replaces a Pod with the pull policy Always, and keeps the image in use.
 	toHold use = "hold"
 )
 
-// name returns the name of a Pod: each attempt has a name of its own.
+// name returns the name of a Pod. The Pod of each attempt has a different name.
 func (p *Puller) name(node string, r *imagepull.Report, u use) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		string(p.options.Owner.UID), node, r.Image.Normal(), string(u),
@@ -45,8 +45,9 @@ func (p *Puller) name(node string, r *imagepull.Report, u use) string {
 
 // pod returns the Pod of an attempt, to be created.
 //
-// The Pod finds the Node by affinity, as Pods of DaemonSets do, and not by spec.nodeName: the scheduler then counts the
-// Pod, waits for room, and says why the Pod waits. A kubelet would refuse the Pod for good.
+// The Pod selects the Node by affinity, as Pods of DaemonSets do, and not by spec.nodeName. So the scheduler counts
+// the Pod's requests, waits until the Node has free resources, and reports why the Pod waits. With spec.nodeName, a
+// kubelet without free resources would reject the Pod, and the Pod would fail for good.
 func (p *Puller) pod(node string, w *imagepull.Want, r *imagepull.Report, u use) *corev1.Pod {
 	policy := corev1.PullIfNotPresent
 	if u == toPull && w.Policy().Always {
@@ -78,14 +79,15 @@ func (p *Puller) pod(node string, w *imagepull.Want, r *imagepull.Report, u use)
 	return out
 }
 
-// container holds the image: the kubelet reports failures only of volumes mounted by a container.
+// container returns the container that mounts the image, because the kubelet reports failures only of image volumes
+// that a container mounts.
 func (p *Puller) container() corev1.Container {
 	return corev1.Container{
 		Name: holder, Image: p.options.PauseImage, ImagePullPolicy: corev1.PullIfNotPresent,
 		VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: mounted, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("4Mi")},
-			// A quota on the limits of both resources refuses a Pod without one of them.
+			// Both limits are set, because a ResourceQuota on limits rejects Pods without these limits.
 			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
 		},
 		SecurityContext: &corev1.SecurityContext{
@@ -148,7 +150,7 @@ func sourceOf(pod *corev1.Pod) *corev1.ImageVolumeSource {
 	return nil
 }
 
-// imageOf returns the image held by a Pod.
+// imageOf returns the image in the image volume of a Pod.
 func imageOf(pod *corev1.Pod) (imagepull.Reference, bool) {
 	source := sourceOf(pod)
 	if source == nil {

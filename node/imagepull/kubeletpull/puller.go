@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Namespace is the namespace of the Pods, and of the pull secrets.
 	Namespace string
-	// Prefix is the begin of the Pods' names: a DNS label of at most 40 bytes.
+	// Prefix is the prefix of the Pods' names: a DNS label of at most 40 bytes.
 	Prefix string
 	// Owner is the controller of the Pods: the object in which the wanted images of a Node are recorded. Pods with another
 	// controller are left alone. The object must be in the same namespace or in none.
@@ -26,34 +26,34 @@ type Options struct {
 	// PauseImage is the image of the Pods' container, for example "registry.k8s.io/pause:3.10".
 	PauseImage string
 	// PullSecrets are the names of pull secrets by the owners of claims. A Pod has the secrets of all claims for the
-	// image. Secrets of later claims count from the next attempt.
+	// image. Secrets of a claim that is added later are used from the next attempt on.
 	PullSecrets map[imagepull.Owner][]string
 	// ServiceAccount is the service account of the Pods; empty for the default. The Pods get no token, but credential
 	// providers of the kubelet may use the service account (KEP-4412).
 	ServiceAccount string
 	// PriorityClass is the priority class of the Pods; empty for the default. With a low priority, Pods of workloads
-	// take the place if a Node is full.
+	// preempt these Pods if a Node is full.
 	PriorityClass string
 	// Bounds limit the pulls of the Node. Floor must be 0.
 	Bounds imagepull.Bounds
-	// Hold lets the Pod of a pulled image stay until the last claim is released, even without Policy.Keep: the kubelet
-	// does not delete the image meanwhile. A Pod that was evicted is not replaced without Policy.Keep.
+	// Hold means that the Pod of a pulled image stays until the last claim is released, even without Policy.Keep, so
+	// that the kubelet does not delete the image. Without Policy.Keep, an evicted Pod is not replaced.
 	Hold bool
-	// Annotation is the key of the annotation in which Pods carry the reports; empty if the caller records the reports.
-	// See Puller.Recorded.
+	// Annotation is the key of the annotation in which Pods store the reports; empty if the caller records the
+	// reports. See Puller.Recorded.
 	Annotation string
-	// GateOn says that API server and kubelets have the feature gate ImageVolume, off by default in Kubernetes 1.31 to
-	// 1.34.
+	// GateOn means that the feature gate ImageVolume, off by default in Kubernetes 1.31 to 1.34, is on in the API
+	// server and the kubelets.
 	GateOn bool
 }
 
-// longestPrefix leaves room for the rest of a name of 63 bytes.
+// longestPrefix limits Options.Prefix, so that a Pod's name has at most 63 bytes.
 const longestPrefix = 40
 
 // Puller decides about the Pods that pull images on a Node.
 type Puller struct{ options Options }
 
-// New returns a Puller for an object with wants. The error is an InvalidOptions.
+// New returns a Puller. The error has the code InvalidOptions.
 func New(options Options) (*Puller, error) {
 	invalid := func(path, value, detail string) (*Puller, error) {
 		return nil, reason.Reason{Code: InvalidOptions, Path: path, New: value, Detail: detail}
@@ -79,7 +79,7 @@ func New(options Options) (*Puller, error) {
 	return &Puller{options: options}, nil
 }
 
-// isOwn says whether a Pod was made by the Puller for a Node.
+// isOwn reports whether the Puller has created a Pod for a Node.
 func (p *Puller) isOwn(pod *corev1.Pod, node string) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, holds := imageOf(pod)

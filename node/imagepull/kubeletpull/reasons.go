@@ -6,7 +6,7 @@ import "github.com/workloadkit/workloadkit/reason"
 const (
 	// InvalidOptions means that the options of a Puller are incomplete or wrong.
 	InvalidOptions reason.Code = "InvalidOptions"
-	// ImageVolumesMissing means that a Node's kubelet or container runtime has no image volumes.
+	// ImageVolumesMissing means that a Node's kubelet or container runtime does not support image volumes.
 	ImageVolumesMissing reason.Code = "ImageVolumesMissing"
 	// PauseImageFailed means that the kubelet cannot pull the pause image of the Pod.
 	PauseImageFailed reason.Code = "PauseImageFailed"

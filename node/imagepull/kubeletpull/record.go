@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// record is a report, as Options.Annotation of a Pod holds the report.
+// record is a report in the form stored in the annotation Options.Annotation of a Pod.
 type record struct {
 	// Serial grows with each Pod for an image on a Node.
 	Serial int `json:"serial"`
@@ -27,7 +27,7 @@ type record struct {
 	Message  string          `json:"message,omitempty"`
 }
 
-// longestRecord is the length of the longest annotation that is read.
+// longestRecord is the largest length of an annotation; a longer annotation is ignored.
 const longestRecord = 4096
 
 // recordOf reads the record in a Pod. A Pod without a readable record counts as the first attempt.
@@ -70,17 +70,18 @@ func (p *Puller) newestOf(node string, pods []*corev1.Pod, image imagepull.Refer
 	return newest
 }
 
-// Recorded returns the report about an image on a Node that Pods carry in Options.Annotation, and since when the image
-// is claimed. found is false without a Pod: then the image is not claimed, or the claim was released. An image that was
-// pulled counts as pulled even if the Pod has ended since. A Pod that somebody has edited can only change the result of
-// the Pod's own Node.
+// Recorded returns the report about an image on a Node that the Pods contain in Options.Annotation. since is the time
+// of the claim. found is false if no Pod exists: then the image is not claimed, or the claim was released. A pulled
+// image counts as pulled even if the Pod has ended since. If a user edits the annotation of a Pod, only the result
+// for the Pod's own Node can become wrong.
 func (p *Puller) Recorded(seen Observed, image imagepull.Reference, now time.Time) (report imagepull.Report, since time.Time, found bool) {
 	newest := p.newestOf(seen.Node.Name, seen.Pods, image)
 	if newest == nil {
 		return imagepull.Report{}, time.Time{}, false
 	}
 	r := p.recordOf(newest)
-	// A record without attempts tells of the loss of the image that this Pod has held.
+	// A record without attempts says that the image was lost after this Pod had pulled the image, so the start of the
+	// container proves no new pull.
 	if at := ranAt(newest); !at.IsZero() && r.Phase != imagepull.Succeeded && r.Attempts > 0 {
 		r.Phase, r.Ended, r.Again, r.Message = imagepull.Succeeded, at, time.Time{}, ""
 	}
@@ -93,8 +94,8 @@ func (p *Puller) Recorded(seen Observed, image imagepull.Reference, now time.Tim
 	return merged[0], r.Since, true
 }
 
-// ranAt returns when the pause container has started: by then the image was pulled. Zero means that the container has
-// not started, or that the kubelet does not know.
+// ranAt returns the time when the pause container has started, which is a time after the pull. The zero time means
+// that the container has not started, or that the kubelet has not reported the time.
 func ranAt(pod *corev1.Pod) time.Time {
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
@@ -111,8 +112,8 @@ func ranAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// record writes the report of a Want into the Pod to be created, or into the last Pod if the report says more than
-// before. The last Pod stays until the cache shows another Pod with a later record.
+// record writes the report of a Want into the Pod to be created. Without such a Pod, record writes the report into
+// the last Pod if the report has changed. The last Pod stays until the cache shows another Pod with a later record.
 func (s *pass) record(w *imagepull.Want, before []imagepull.Report, r *imagepull.Report) {
 	if s.options.Annotation == "" {
 		return
@@ -143,7 +144,7 @@ func (s *pass) record(w *imagepull.Want, before []imagepull.Report, r *imagepull
 func (s *pass) write(pod *corev1.Pod, r record) {
 	text, err := json.Marshal(r)
 	if err != nil {
-		return // times after the year 9999
+		return // a time after the year 9999 has no JSON form
 	}
 	annotations := map[string]string{s.options.Annotation: string(text)}
 	for key, value := range pod.Annotations {
@@ -154,8 +155,8 @@ func (s *pass) write(pod *corev1.Pod, r record) {
 	pod.Annotations = annotations
 }
 
-// isKnown says whether a record needs no write: the report says what the Pods say already. The end of a pull is in the
-// Pod's status.
+// isKnown reports whether a report needs no write, because the Pods already contain the report. A success needs no
+// write, because the Pod's status shows the end of the pull.
 func isKnown(before []imagepull.Report, r *imagepull.Report) bool {
 	for i := range before {
 		b := &before[i]

@@ -18,7 +18,7 @@ import (
 
 const annotation = "example.com/report"
 
-// forgetful is a caller without a memory: all reports come from the Pods.
+// forgetful is a caller that stores no reports, and reads all reports from the Pods.
 type forgetful struct {
 	*kubeletpull.Puller
 	t      testing.TB
@@ -44,7 +44,7 @@ func newForgetful(t testing.TB, policy imagepull.Policy) *forgetful {
 	}
 }
 
-// step looks and acts once. The result is the report, and a word for each thing done.
+// step calls Next once and carries out the result. step returns the report, and a word for each action.
 func (f *forgetful) step() (imagepull.Report, string) {
 	f.t.Helper()
 	seen := kubeletpull.Observed{Node: f.node}
@@ -81,7 +81,7 @@ func (f *forgetful) step() (imagepull.Report, string) {
 	return step.Reports[0], strings.Join(did, " ")
 }
 
-// newest is the Pod that was created last.
+// newest returns the Pod that was created last.
 func (f *forgetful) newest() *corev1.Pod {
 	var out *corev1.Pod
 	for _, pod := range f.pods {
@@ -102,7 +102,7 @@ func evicted(when time.Time) corev1.PodStatus {
 	return out
 }
 
-// moment is the state after a step of a forgetful caller.
+// moment is the report and the actions of one step of a forgetful caller.
 type moment struct {
 	Phase    imagepull.Phase
 	Attempts int
@@ -192,7 +192,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestForgedRecord: whatever stands in the annotation, the report is valid.
+// TestForgedRecord: with any text in the annotation, the report is valid.
 func TestForgedRecord(t *testing.T) {
 	for _, text := range []string{"", "{", `{"phase":"Odd"}`, `{"phase":"Waiting","again":"9999-01-01T00:00:00Z","attempts":-5}`, `{"phase":"Failed","round":-1}`, `{"phase":"Pulling","message":"` + strings.Repeat("x", 5000) + `"}`} {
 		f := newForgetful(t, imagepull.Policy{Retries: 1})
@@ -207,8 +207,8 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// FuzzRecords: a caller without a memory makes no more attempts than allowed, keeps two Pods at most, and stops writing
-// when nothing happens on the Node.
+// FuzzRecords: a caller that stores no reports makes no more attempts than allowed, keeps at most two Pods, and stops
+// writing when no more events occur on the Node.
 func FuzzRecords(f *testing.F) {
 	for seed := range uint64(50) {
 		f.Add(seed)
@@ -227,7 +227,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("%d Pods", len(c.pods))
 			}
 		}
-		if most := policy.Retries + 2; c.made > most { // one more to hold the image
+		if most := policy.Retries + 2; c.made > most { // one more Pod to keep the image in use
 			t.Errorf("%d Pods were made, %d are allowed", c.made, most)
 		}
 		c.newest().Status = started(c.now)
@@ -242,7 +242,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// ranOnce says whether a Pod has run: such a Pod does not pull again.
+// ranOnce reports whether a Pod has run: such a Pod does not pull again.
 func ranOnce(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running != nil || c.State.Terminated != nil {

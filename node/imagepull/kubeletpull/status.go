@@ -11,13 +11,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// standing says how far a Pod is.
+// standing is the progress of a Pod.
 type standing struct {
-	// held says that the image was pulled and mounted.
+	// held means that the image was pulled and mounted.
 	held bool
-	// err says why the Pod has failed; nil if the Pod has not.
+	// err is the reason why the Pod has failed; nil if the Pod has not failed.
 	err error
-	// awaits says why the Pod is not further.
+	// awaits explains why the image is not mounted yet.
 	awaits string
 }
 
@@ -39,7 +39,8 @@ func look(pod *corev1.Pod) standing {
 	return standing{}
 }
 
-// lookAt reads the status of the pause container. A container that has ended had the image mounted.
+// lookAt reads the status of the pause container. A container that has ended must have started before, so the image
+// was mounted.
 func lookAt(pod *corev1.Pod, c *corev1.ContainerStatus) standing {
 	if c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
 		return standing{held: true}
@@ -65,14 +66,14 @@ func lookAt(pod *corev1.Pod, c *corev1.ContainerStatus) standing {
 	return standing{awaits: detail}
 }
 
-// isPauseImage says whether a message is about the pause image and not about the image volume. The kubelet pulls the
-// pause image last, for the same container and with the same reasons.
+// isPauseImage reports whether a message is about the pause image and not about the image volume. The kubelet reports
+// failures of both images in the status of the same container, with the same reasons.
 func isPauseImage(pod *corev1.Pod, message string) bool {
 	image, _ := imageOf(pod)
 	return len(pod.Spec.Containers) > 0 && mentions(message, pod.Spec.Containers[0].Image) && !mentions(message, image.Normal())
 }
 
-// mentions says whether a message contains the name of an image, in full or as given.
+// mentions reports whether a message contains the name of an image, in any form of the name.
 func mentions(message, name string) bool {
 	image, err := imagepull.Parse(name)
 	return err == nil && (strings.Contains(message, name) || strings.Contains(message, image.Normal()) || strings.Contains(message, image.String()))
@@ -85,7 +86,7 @@ func joined(code, message string) string {
 	return code + ": " + message
 }
 
-// idOf returns the digest of the mounted image; empty if the kubelet does not say (KEP-5365).
+// idOf returns the digest of the mounted image; empty if the kubelet does not report the digest (KEP-5365).
 func idOf(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		for _, m := range c.VolumeMounts {
@@ -97,7 +98,8 @@ func idOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// bytesOf returns the size of an image as the Node says; 0 if unknown. A Node lists a few of its images only.
+// bytesOf returns the size of an image from the Node's status; 0 if unknown. A Node's status lists only some of its
+// images.
 func bytesOf(node *corev1.Node, image imagepull.Reference) uint64 {
 	for _, stored := range node.Status.Images {
 		for _, name := range stored.Names {

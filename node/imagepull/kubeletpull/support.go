@@ -9,9 +9,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Support returns nil, or the reason why a Node has no image volumes: an ImageVolumesMissing. The gate ImageVolume is
-// there since Kubernetes 1.31 and on since 1.35 (pkg/features); gateOn says that the gate is on in earlier versions.
-// Container runtimes besides containerd and CRI-O are taken to be able.
+// Support returns nil if a Node supports image volumes, and otherwise a reason with the code ImageVolumesMissing. The
+// feature gate ImageVolume exists since Kubernetes 1.31 and is on by default since 1.35 (pkg/features); gateOn means
+// that the gate is on in earlier versions. Support assumes that container runtimes other than containerd and CRI-O
+// support image volumes.
 func Support(node *corev1.Node, gateOn bool) error {
 	info := &node.Status.NodeInfo
 	least := "1.35"
@@ -35,7 +36,7 @@ func missing(field, value, detail string) error {
 	return reason.Reason{Code: ImageVolumesMissing, Path: "status.nodeInfo." + field, New: value, Detail: detail, Remedy: "upgrade the Node, or pull with an agent"}
 }
 
-// isBelow says whether a version is below another version, or is no version.
+// isBelow reports whether a version is below another version, or is not a valid version.
 func isBelow(given, least string) bool {
 	parsed, err := version.ParseGeneric(given)
 	return err != nil || parsed.LessThan(version.MustParseGeneric(least))

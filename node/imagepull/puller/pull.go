@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// pull pulls an image: with each credential until a pull succeeds, and without a credential if there is none. The limit
-// covers all of these.
+// pull pulls an image: with each credential until a pull succeeds, or without a credential if there is none. The time
+// limit covers all tries together.
 func (p *Puller) pull(ctx context.Context, r *run) (id string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("the attempt took longer than %s", r.limit))
 	defer cancel()
@@ -42,8 +42,9 @@ func late(ctx context.Context) error {
 	return nil
 }
 
-// redacted returns an error without the values of credentials, because registries repeat values in their errors. The
-// error does not wrap the cause, whose text may contain the values. Only the mark of reason.Final is kept.
+// redacted returns an error without the values of credentials, because registries may repeat these values in their
+// errors. The error does not wrap the cause, because the text of the cause may contain the values. Only the mark of
+// reason.Final is kept.
 func redacted(keyring pullsecret.Keyring, source reason.Object, err error) error {
 	out := errors.New(source.String() + ": " + keyring.Redact(err.Error()))
 	if reason.IsFinal(err) {

@@ -17,10 +17,11 @@ import (
 
 // Runtime is the container runtime of a Node.
 type Runtime interface {
-	// Images lists all stored images.
+	// Images lists all images stored on the Node.
 	Images(ctx context.Context) ([]imagepull.Image, error)
-	// Pull pulls an image, with a credential or, if nil, without, and returns the image's ID. The name is
-	// want.Image.Normal(). Pull returns when the context ends. An error marked by reason.Final is not retried.
+	// Pull pulls the image named want.Image.Normal(), and returns the image's ID. A nil credential means a pull
+	// without credentials. Pull must return when the context ends. A pull is not retried after an error marked by
+	// reason.Final.
 	Pull(ctx context.Context, want imagepull.Want, credential *pullsecret.Credential) (id string, err error)
 	// FreeBytes returns the free disk for images in bytes.
 	FreeBytes(ctx context.Context) (uint64, error)
@@ -28,9 +29,9 @@ type Runtime interface {
 
 // Keyring finds credentials.
 type Keyring interface {
-	// For returns a keyring for an image, with credentials that the claims' owners may use. If some credentials cannot
-	// be read, For returns all others with an error. The error is part of the message if the pull fails, so the error
-	// must not contain secret values.
+	// For returns a keyring for an image, with the credentials that the claims' owners may use. If some credentials
+	// cannot be read, For returns the readable credentials and an error. The error is part of the message if the pull
+	// fails, so the error must not contain secret values.
 	For(ctx context.Context, want imagepull.Want) (pullsecret.Keyring, error)
 }
 
@@ -38,10 +39,10 @@ type Keyring interface {
 type Options struct {
 	// Bounds limit the pulls; the zero value allows no pull.
 	Bounds imagepull.Bounds
-	// Record writes the reports to the Node's object, before the pulls begin. After an error, Sync begins no pull. Nil
-	// if the reports need no record: after a restart, the attempts then begin anew.
+	// Record writes the reports to the Node's object, before the pulls begin. After an error of Record, Sync begins
+	// no pull. Nil means that reports are not recorded: after a restart, the count of attempts then begins at zero.
 	Record func(ctx context.Context, reports []imagepull.Report) error
-	// Done is called after each pull, from any goroutine: call Sync again. Nil if not needed.
+	// Done is called after each pull, from any goroutine, and should cause another call of Sync. Nil if not needed.
 	Done func()
 	// Clock is the clock; nil means the real clock.
 	Clock clock.PassiveClock
@@ -84,8 +85,8 @@ func New(runtime Runtime, keyring Keyring, options Options) *Puller {
 // Start runs pulls until the context ends, and returns after the last pull has ended. Call Start once.
 func (p *Puller) Start(ctx context.Context) error { return p.queue.Start(ctx) }
 
-// run carries out a pull, and keeps the result unless the pull was stopped. A pull that ends with Start's context has
-// no result: the next agent begins again.
+// run carries out a pull, and keeps the result unless the pull was stopped. A pull that ends because Start's context
+// has ended has no result: the next agent pulls again.
 func (p *Puller) run(ctx context.Context, r *run) {
 	id, err := p.pull(ctx, r)
 	p.mu.Lock()
@@ -104,10 +105,11 @@ func (p *Puller) drop(r *run) {
 	p.runs = slices.DeleteFunc(p.runs, func(known *run) bool { return known == r })
 }
 
-// Sync looks at the Node, records the reports, and begins and stops pulls. recorded are the reports in the Node's
-// object; the Puller's own reports are newer. The Step says when to call Sync again, and why pulls wait; the Step's
-// actions are carried out already. If the container runtime does not answer, Sync returns an error and a Step that
-// begins no pull. After an error of Record, the Step's actions are not carried out: call Sync again.
+// Sync reads the state of the Node, records the reports, and begins and stops pulls. recorded are the reports in the
+// Node's object. Reports in the memory of the Puller take precedence, because these reports are newer. The Step says
+// when to call Sync again, and why pulls wait; Sync has already carried out the Step's actions. If the container
+// runtime does not respond, Sync returns an error and a Step that begins no pull. After an error of Record, the
+// Step's actions are not carried out: call Sync again.
 func (p *Puller) Sync(ctx context.Context, wants []imagepull.Want, recorded []imagepull.Report) (imagepull.Step, error) {
 	p.pass.Lock()
 	defer p.pass.Unlock()
@@ -131,7 +133,7 @@ func (p *Puller) Report() []imagepull.Report {
 	return slices.Clone(p.reports)
 }
 
-// observe reads the pulls first and the images afterwards.
+// observe reads the pulls first and the images afterwards, as imagepull.Observed requires.
 func (p *Puller) observe(ctx context.Context) (seen imagepull.Observed, ended []*run, failure error) {
 	p.mu.Lock()
 	for _, r := range p.runs {
@@ -178,8 +180,8 @@ func (p *Puller) carryOut(wants []imagepull.Want, step imagepull.Step, ended []*
 	}
 }
 
-// stop cancels a pull. A pull that has begun takes a place until the runtime returns. stop must be called with the lock
-// held.
+// stop cancels a pull. A pull that has begun counts for Bounds.Pulls until the runtime returns. stop must be called
+// with the lock held.
 func (p *Puller) stop(a imagepull.Action) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.want.Image != a.Image || r.round != a.Round || r.stopping {

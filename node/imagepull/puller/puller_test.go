@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// scripted is a runtime that writes down each pull, with the time since the begin.
+// scripted is a runtime that records each pull, with the time since the start of the test.
 type scripted struct {
 	begin time.Time
 	pull  func(ctx context.Context, image string, credential *pullsecret.Credential) error
@@ -73,7 +73,7 @@ func (k keyring) For(context.Context, imagepull.Want) (pullsecret.Keyring, error
 	return keyring, errors.Join(k.err, problems.Err())
 }
 
-// takes is a pull that ends with a result after a time, or with the context.
+// takes returns a pull function that returns err after a time, or earlier when the context ends.
 func takes(d time.Duration, err error) func(context.Context, string, *pullsecret.Credential) error {
 	return func(ctx context.Context, _ string, _ *pullsecret.Credential) error {
 		select {
@@ -96,7 +96,7 @@ func wanted(p imagepull.Policy, images ...string) (out []imagepull.Want) {
 	return out
 }
 
-// agent is a Puller that is asked again as each Step says, and after each pull.
+// agent is a Puller with a caller that calls Sync again after Step.After and after each pull.
 type agent struct {
 	*puller.Puller
 
@@ -104,7 +104,7 @@ type agent struct {
 	done     chan struct{}
 	recorded []imagepull.Report
 	history  []string
-	refuse   error // of the record
+	refuse   error // the error that Record returns
 }
 
 func start(t *testing.T, runtime *scripted, keys keyring, bounds imagepull.Bounds) *agent {
@@ -293,7 +293,8 @@ func TestStop(t *testing.T) {
 		a := start(t, runtime, keyring{}, imagepull.Bounds{})
 		a.follow(wanted(imagepull.Policy{}, "a"), time.Second)
 		a.follow(wanted(imagepull.Policy{}, "b"), 30*time.Second)
-		// ND-60: nobody hears of a's end; ND-61: b begins when the runtime has stopped a.
+		// The end of the stopped pull of a has no effect, and the pull of b begins when the runtime has stopped the
+		// pull of a.
 		calls := []string{"0s docker.io/library/a:latest <nil>", "11s docker.io/library/b:latest <nil>"}
 		if diff := cmp.Diff(calls, runtime.calls); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
@@ -357,13 +358,13 @@ func TestShutdown(t *testing.T) {
 		synctest.Wait()
 		recorded := first.Report()
 		cancel()
-		if err := <-ended; err != nil { // ND-62
+		if err := <-ended; err != nil { // Start returns nil after the last pull has ended
 			t.Error(err)
 		}
 		if step, err := first.Sync(t.Context(), wants, nil); err != nil || step.Reports[0].Message != "the agent ended during the pull" {
 			t.Errorf("a pull that was cut off has a result: %v, %+v", err, step.Reports)
 		}
-		// ND-63: the next agent takes the attempt from the record.
+		// The next agent reads the number of attempts from the recorded reports.
 		second := start(t, runtime, keyring{}, imagepull.Bounds{})
 		second.recorded = recorded
 		second.follow(wants, 2*time.Second)
@@ -393,7 +394,7 @@ func TestRecordFails(t *testing.T) {
 		a.refuse = nil
 		sync()
 		<-a.done
-		a.refuse = refused // the result is not recorded, and not lost
+		a.refuse = refused // Record fails, and the result of the pull must not be lost
 		sync()
 		a.refuse = nil
 		if sync(); a.Report()[0].Phase != imagepull.Succeeded || len(runtime.calls) != 1 {

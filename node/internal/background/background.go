@@ -1,4 +1,5 @@
-// Package background answers "how does slow work of a Node run, and end, without a worker that waits for the work?"
+// Package background answers "how does a node agent run and end slow work, such as a pull, without a worker that
+// waits?"
 package background
 
 import (

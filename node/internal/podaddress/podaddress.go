@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// Parse returns the address of a Pod with the given status.podIP. An agent reaches addresses that the author of a Pod
-// must not reach, so Parse returns an error for addresses that no Pod has, such as the Node's loopback address and the
-// metadata service of a cloud. Parse is pure and safe for concurrent use.
+// Parse returns the address of a Pod with the given status.podIP. An agent can reach addresses that the author of a
+// Pod must not reach. So Parse returns an error for addresses that no Pod can have, such as the Node's loopback
+// address and the metadata service of a cloud. Parse is pure and safe for concurrent use.
 func Parse(podIP string) (netip.Addr, error) {
 	address, err := netip.ParseAddr(podIP)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// execute runs a command. The message is the command's output: stdout after a success, stderr after a failure, or the
-// other one if empty.
+// execute runs a command. The message is stdout after a success and stderr after a failure, or the other output if
+// that is empty.
 func (p *Prober) execute(ctx context.Context, id string, command []string, limit time.Duration) probing.Result {
 	if p.runtime == nil {
 		return undecided("the agent runs no commands")
@@ -35,7 +35,8 @@ func (p *Prober) execute(ctx context.Context, id string, command []string, limit
 	return probing.Result{Verdict: probing.Pass, Message: firstText(output.Stdout, output.Stderr)}
 }
 
-// isTimeout also knows the timeouts of CRI, which come as gRPC errors.
+// isTimeout reports whether an error is a timeout. A timeout in the CRI is a gRPC error with the code
+// DeadlineExceeded.
 func isTimeout(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) ||
 		status.Code(err) == codes.DeadlineExceeded

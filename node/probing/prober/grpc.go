@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// askHealth asks a gRPC server for the health of a service, without TLS, as the kubelet does (KEP-2727). Only SERVING
-// passes.
+// askHealth asks a gRPC server for the health of a service, without TLS, as the kubelet does (KEP-2727). Only the
+// status SERVING passes.
 func (p *Prober) askHealth(ctx context.Context, address, service string) probing.Result {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent(p.agent),
@@ -27,7 +27,7 @@ func (p *Prober) askHealth(ctx context.Context, address, service string) probing
 		return undecided(err.Error())
 	}
 	answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service})
-	_ = conn.Close() // the answer counts
+	_ = conn.Close() // an error of Close is ignored, because the response was received
 	switch code := status.Code(err); {
 	case err == nil && answer.GetStatus() == healthv1.HealthCheckResponse_SERVING:
 		return probing.Result{Verdict: probing.Pass, Message: "service healthy"}

@@ -12,9 +12,9 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// get sends an HTTP request: without a proxy, without following redirects, and over a new connection. Status codes from
-// 200 to 399 pass, and the body is the message. The body of a failure is not part of the message, because the answer
-// may hold what readers of the Pod's status must not see (kubernetes#99425).
+// get sends an HTTP request: without a proxy, without following redirects, and over a new connection. Status codes
+// from 200 to 399 pass, and the body is the message. The body of a failure is not part of the message, because the
+// body may contain data that readers of the Pod's status must not see (kubernetes#99425).
 func (p *Prober) get(ctx context.Context, get *probing.HTTPGet) probing.Result {
 	request, err := p.requestOf(ctx, get)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *Prober) get(ctx context.Context, get *probing.HTTPGet) probing.Result {
 	transport := &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: most,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, get.Address.String()) },
-		// The kubelet does not verify certificates, either: Pods use self-signed certificates.
+		// Certificates are not verified, as in the kubelet, because Pods often use self-signed certificates.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}
 	defer transport.CloseIdleConnections()
@@ -36,7 +36,7 @@ func (p *Prober) get(ctx context.Context, get *probing.HTTPGet) probing.Result {
 		return failed(ctx, err)
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most))
-	_ = answer.Body.Close() // the rest of the body is not wanted
+	_ = answer.Body.Close() // the rest of the body is not needed
 	switch code := answer.StatusCode; {
 	case err != nil:
 		return failed(ctx, err)
@@ -49,8 +49,8 @@ func (p *Prober) get(ctx context.Context, get *probing.HTTPGet) probing.Result {
 	}
 }
 
-// requestOf follows the kubelet: a header User-Agent or Accept of the probe replaces the default, an empty Accept
-// removes the default, and Host names the virtual host.
+// requestOf returns the request of a probe, by the kubelet's rules: a header User-Agent or Accept of the probe
+// replaces the default, an empty Accept removes the default, and a header Host sets the host of the request.
 func (p *Prober) requestOf(ctx context.Context, get *probing.HTTPGet) (*http.Request, error) {
 	target, err := url.Parse(get.Path)
 	if err != nil || target.Host != "" || target.Scheme != "" {

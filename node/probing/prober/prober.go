@@ -1,8 +1,8 @@
 // Package prober carries out the checks of probes: commands in a container, and HTTP, TCP and gRPC requests to a Pod.
 //
-// The rules are the kubelet's (Kubernetes, pkg/probe), with four differences. Requests go to the Pod's address alone. No
-// redirect is followed: the answer counts as success. A check that cannot be carried out is Undecided and is not
-// repeated at once. Variables in commands are not expanded.
+// The rules are the kubelet's (Kubernetes, pkg/probe), with four differences. All requests go to the Pod's address.
+// Redirects are not followed, and a redirect response counts as success. A check that cannot be carried out is
+// Undecided and is not repeated at once. Variables in commands are not expanded.
 package prober
 
 import (
@@ -18,9 +18,9 @@ import (
 
 // Runtime is the container runtime of a Node.
 type Runtime interface {
-	// RunOutput runs a command in the container with the given ID, for at most the given time, and returns the output.
-	// err says that the command could not be run, or matches context.DeadlineExceeded if the command has taken too
-	// long; an exit code other than zero is not an error.
+	// RunOutput runs a command in the container with the given ID, for at most the given time, and returns the
+	// output. RunOutput returns an error if the command could not be run; the error matches context.DeadlineExceeded
+	// if the command has taken too long. An exit code other than zero is not an error.
 	RunOutput(ctx context.Context, id string, command []string, limit time.Duration) (Output, error)
 }
 
@@ -30,7 +30,8 @@ type Output struct {
 	Stdout, Stderr []byte
 }
 
-// most is the largest number of bytes that a Prober reads of an answer or of an output, as in the kubelet.
+// most is the largest number of bytes that a Prober reads of a response body or of a command's output, as in the
+// kubelet.
 const most = 10 << 10
 
 // Prober carries out checks. A Prober is safe for concurrent use; make a Prober with New.
@@ -48,9 +49,9 @@ func New(runtime Runtime, userAgent string) *Prober {
 	return &Prober{runtime: runtime, agent: userAgent}
 }
 
-// Probe carries out the check in the instance with the given ID. Probe returns when the check has ended, at the latest
-// after the timeout of the check or with the context. If the context ends, or if the runtime returns an error, the
-// verdict is Undecided. A refused connection, a wrong answer, or no answer in time is a failure.
+// Probe carries out the check in the instance with the given ID. Probe returns when the check has ended, at the
+// latest after the timeout of the check or at the end of the context. If the context ends, or if the runtime returns
+// an error, the verdict is Undecided. A refused connection, a wrong response, or no response in time is a failure.
 func (p *Prober) Probe(ctx context.Context, id string, check *probing.Check) probing.Result {
 	limit := max(check.Timeout, time.Second)
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -74,8 +75,8 @@ func (p *Prober) Probe(ctx context.Context, id string, check *probing.Check) pro
 	return result
 }
 
-// dial connects to a Pod. A closed connection lingers for a second, not for minutes as usual: with many probes, the
-// Node would run out of ports (Kubernetes, pkg/probe/dialer_others.go).
+// dial connects to a Pod. SO_LINGER is one second, so that a closed connection does not occupy its port for a minute
+// in TIME_WAIT. Otherwise a Node with many probes could run out of ports (Kubernetes, pkg/probe/dialer_others.go).
 func dial(ctx context.Context, address string) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", address)
@@ -95,7 +96,7 @@ func connect(ctx context.Context, address string) probing.Result {
 	if err != nil {
 		return failed(ctx, err)
 	}
-	_ = conn.Close() // the connection has been made, and no more was asked
+	_ = conn.Close() // a TCP probe needs only the connection
 	return probing.Result{Verdict: probing.Pass}
 }
 
@@ -107,7 +108,7 @@ func failed(ctx context.Context, err error) probing.Result {
 	return probing.Result{Verdict: probing.Fail, Message: reason.Shorten(withoutPort(err).Error(), 512)}
 }
 
-// withoutPort drops this side's address from an error, because the port differs from try to try.
+// withoutPort removes the agent's own address from an error, because the local port differs in each try.
 func withoutPort(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Source != nil {
 		return fmt.Errorf("%s %s %v: %w", op.Op, op.Net, op.Addr, op.Err)

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing/prober"
 )
 
-// runtime answers commands.
+// runtime is a function that implements prober.Runtime.
 type runtime func(ctx context.Context, id string, command []string, limit time.Duration) (prober.Output, error)
 
 func (r runtime) RunOutput(ctx context.Context, id string, command []string, limit time.Duration) (prober.Output, error) {
@@ -79,7 +79,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestTimeout: a runtime that ignores the limit does not hold the prober, and the end of the agent is no failure.
+// TestTimeout: a runtime that ignores the limit does not block the prober, and the end of the agent's context is not
+// a failure.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := prober.New(runtime(func(ctx context.Context, _ string, _ []string, _ time.Duration) (prober.Output, error) {
@@ -179,7 +180,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// closed is a port without server.
+// closed returns the address of a port on which no server listens.
 func closed(t *testing.T) netip.AddrPort {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -225,7 +226,7 @@ func serve(t *testing.T, register func(*grpc.Server)) netip.AddrPort {
 	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
-// silent never answers.
+// silent is a health server that never responds.
 type silent struct {
 	healthv1.UnimplementedHealthServer
 }

@@ -33,7 +33,7 @@ type response struct {
 	Auth          map[string]auth  `json:"auth"`
 }
 
-// cacheKeyType is the type of images for which a response counts.
+// cacheKeyType says for which images a response is valid.
 type cacheKeyType string
 
 const (
@@ -62,11 +62,12 @@ func (r *response) credentials(source reason.Object) (out []pullsecret.Credentia
 const (
 	// longestDiagnosis is how many bytes of a program's standard error are kept.
 	longestDiagnosis = 4 << 10
-	// lag is how long a killed program may hold its output open.
+	// lag is how long to wait for the output of a killed program, because its children may keep the output open.
 	lag = 2 * time.Second
 )
 
-// ask runs the program for an image. Errors contain nothing of the program's output.
+// ask runs the program for an image. Errors contain no part of the program's output, because the output may contain
+// credentials.
 func (p *provider) ask(ctx context.Context, image pullsecret.Image) (*response, error) {
 	if err := p.checkProgram(); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (p *provider) run(ctx context.Context, input []byte) ([]byte, error) {
 	killChildren(command)
 	err := command.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		_ = command.Cancel() // the program has ended, its children have not
+		_ = command.Cancel() // the program has ended, but its children still run
 	}
 	if err == nil && !output.over {
 		return output.kept.Bytes(), nil
@@ -116,7 +117,7 @@ func (p *provider) run(ctx context.Context, input []byte) ([]byte, error) {
 	return nil, p.failed(err)
 }
 
-// failed returns the reason for a program that has failed by itself.
+// failed returns the reason for a program that has failed before the timeout.
 func (p *provider) failed(err error) error {
 	r := p.because(ProviderFailed, "the program cannot be run")
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -128,7 +129,8 @@ func (p *provider) failed(err error) error {
 	return r.With(err)
 }
 
-// environment returns the variables of Options and of the configuration. Of equal names the last counts.
+// environment returns the variables of Options and of the configuration. If a name occurs twice, the last value is
+// used.
 func (p *provider) environment() []string {
 	out := append([]string{}, p.options.Environment...) // not nil: nil would mean the environment of the agent
 	for _, v := range p.Env {
@@ -155,8 +157,8 @@ func (p *provider) parse(output []byte) (*response, error) {
 	return &r, nil
 }
 
-// limited is a buffer of limited size. After the limit, all input is discarded. The bytes.Buffer is not embedded: its
-// method ReadFrom would take input without limit.
+// limited is a buffer of limited size. Input beyond the limit is discarded. The bytes.Buffer is not embedded, because
+// its method ReadFrom would accept unlimited input.
 type limited struct {
 	kept  bytes.Buffer
 	limit int
@@ -164,7 +166,7 @@ type limited struct {
 	over  bool
 }
 
-// Write takes all input, so that a program is never blocked.
+// Write accepts all input, so that a program is never blocked.
 func (l *limited) Write(p []byte) (int, error) {
 	room := l.limit - l.kept.Len()
 	if len(p) <= room {

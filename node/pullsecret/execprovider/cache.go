@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/pullsecret"
 )
 
-// cacheKey says for which images a response counts: a single image, all images of a registry, or all images.
+// cacheKey says for which images a cached response is valid: a single image, all images of a registry, or all images.
 type cacheKey struct{ image, registry string }
 
 // keys returns the keys under which a response for an image may be cached, in the order of the lookup.
@@ -74,13 +74,13 @@ func (p *provider) forget(image pullsecret.Image) {
 	}
 }
 
-// turns let callers work in turn, for each name.
+// turns is a set of locks by name: only one caller at a time works under each name.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*turn
 }
 
-// turn is the turn of a name, with the number of callers that work or wait.
+// turn is the lock of a name, with the number of callers that work or wait.
 type turn struct {
 	busy    chan struct{}
 	callers int

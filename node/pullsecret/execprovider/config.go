@@ -36,7 +36,7 @@ type Provider struct {
 	Name string `json:"name"`
 	// MatchImages are patterns of images: a host that may contain globs, an optional port, and the beginning of a path.
 	MatchImages []string `json:"matchImages"`
-	// DefaultCacheDuration is how long to cache a response that says no duration; zero for not at all. Required.
+	// DefaultCacheDuration is how long to cache a response without a duration; zero means no caching. Required.
 	DefaultCacheDuration *metav1.Duration `json:"defaultCacheDuration"`
 	// APIVersion is the version of the protocol, such as credentialprovider.kubelet.k8s.io/v1.
 	APIVersion string `json:"apiVersion"`
@@ -58,8 +58,8 @@ func (v Variable) isValid() bool {
 	return v.Name != "" && !strings.ContainsAny(v.Name, "=\x00") && !strings.Contains(v.Value, "\x00")
 }
 
-// TokenAttributes say how a provider uses tokens of service accounts. A node agent has no tokens, and only
-// RequireServiceAccount makes a difference.
+// TokenAttributes say how a provider uses tokens of service accounts. A node agent has no tokens, so only
+// RequireServiceAccount has an effect.
 type TokenAttributes struct {
 	ServiceAccountTokenAudience          string   `json:"serviceAccountTokenAudience"`
 	CacheType                            string   `json:"cacheType"`
@@ -92,7 +92,7 @@ func Parse(data []byte) (Config, error) {
 
 const neither = "the configuration is neither YAML nor JSON"
 
-// describe says what is wrong without values, because env may contain secrets.
+// describe returns the problem without values from the configuration, because env may contain secrets.
 func describe(err error) string {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return neither

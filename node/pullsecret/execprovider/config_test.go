@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/pullsecret/execprovider"
 )
 
-// ecr is the configuration of the announcement, D-9 of the checklist.
+// ecr is the example configuration from the Kubernetes announcement of kubelet credential providers.
 const ecr = `
 kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
@@ -45,7 +45,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses: the rules of validateCredentialProviderConfig, pkg/credentialprovider/plugin/config.go.
+// TestParseRefuses checks the rules of the kubelet's function validateCredentialProviderConfig
+// (pkg/credentialprovider/plugin/config.go).
 func TestParseRefuses(t *testing.T) {
 	token := "  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}\n"
 	for _, c := range []struct{ name, old, new, want string }{

@@ -13,11 +13,12 @@
 // # Differences from the kubelet
 //
 // The programs are checked before each run and not at the start, so a program may be installed later. If a provider
-// fails, a reason is returned, and the other providers count. A program gets the environment from [Options] and from
-// the configuration, and not the agent's environment. The program is killed, with all its children, at the timeout or
-// if the response is too large. The directory and the program must belong to the agent's user or to root, and nobody
-// else may be able to write there.
+// fails, a reason is returned, and the credentials of the other providers are used. A program gets the environment
+// from [Options] and from the configuration, and not the agent's environment. The program is killed, with all its
+// children, at the timeout or if the response is too large. The directory and the program must belong to the agent's
+// user or to root, and no other user may have write permission.
 //
-// A node agent pulls for no Pod, so there is no service account. As in the kubelet, a provider that requires a service
-// account gives no credentials then, and a provider that only uses a service account runs without.
+// A node agent does not pull for a particular Pod, so there is no service account. As in the kubelet, a provider that
+// requires a service account then gives no credentials, and a provider with an optional service account runs without
+// one.
 package execprovider

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/pullsecret/execprovider"
 )
 
-// An agent asks a provider for credentials. The program of a second provider is not there.
+// An agent asks a provider for credentials. The program of a second provider does not exist.
 func Example() {
 	ctx := context.Background()
 	directory, err := os.MkdirTemp("", "plugins")

@@ -37,7 +37,8 @@ func (p *provider) checkProgram() error {
 	return nil
 }
 
-// faultOf says who can change a file beside root and the agent's user; empty for nobody.
+// faultOf returns a text that says which users besides root and the agent's user can change a file; empty if no other
+// user can.
 func faultOf(info fs.FileInfo) string {
 	if info.Mode()&0o022 != 0 {
 		return "the group or others may write"

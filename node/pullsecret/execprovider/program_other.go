@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// isTrusted trusts nobody, because owners of files are only known on unix.
+// isTrusted returns false for every file, because owners of files are known only on Unix.
 func isTrusted(fs.FileInfo) bool { return false }
 
 // killChildren does nothing: only the program itself is killed.

@@ -17,8 +17,8 @@ import (
 
 // These are reasons why a provider gives no credentials.
 const (
-	// UnsafeProgram means that the program of a provider is missing, is no executable file, or can be changed by
-	// others.
+	// UnsafeProgram means that the program of a provider is missing, is not an executable file, or can be changed by
+	// users other than root and the agent's user.
 	UnsafeProgram reason.Code = "UnsafeProgram"
 	// ProviderFailed means that the program of a provider has failed, or has not ended in time.
 	ProviderFailed reason.Code = "ProviderFailed"
@@ -30,7 +30,7 @@ const (
 
 // Options are options of Providers. The zero value is usable.
 type Options struct {
-	// Environment is the environment of the programs, as NAME=value; see Inherit. Nil means a PATH alone.
+	// Environment is the environment of the programs, as NAME=value; see Inherit. Nil means that only PATH is set.
 	Environment []string
 	// Timeout is the longest run of a program; zero means one minute, as in the kubelet.
 	Timeout time.Duration
@@ -71,8 +71,9 @@ type provider struct {
 	cache map[cacheKey]cached
 }
 
-// New returns the providers of a configuration. The directory with the programs must be an absolute path; the programs
-// are checked later. A Config that Parse has not returned is checked too, except for an empty Config.
+// New returns the providers of a configuration. The directory with the programs must be an absolute path; the
+// programs are checked later. New also checks the Config, which need not come from Parse. An empty Config is valid,
+// and has no providers.
 func New(config Config, directory string, options Options) (*Providers, error) {
 	if len(config.Providers) == 0 {
 		return &Providers{}, nil
@@ -139,7 +140,8 @@ func (p *Providers) For(ctx context.Context, image pullsecret.Image) (pullsecret
 		why.Add(ProviderFailed, err)
 		credentials = append(credentials, found...)
 	}
-	// A single keyring, as in the kubelet: more specific registry names of later providers come first.
+	// All credentials form one keyring, as in the kubelet. So more specific registry names of later providers come
+	// before less specific names of earlier providers.
 	keyring, problems := pullsecret.New(credentials...)
 	return keyring, append(why, problems...)
 }

@@ -21,7 +21,7 @@ import (
 
 const v1 = "credentialprovider.kubelet.k8s.io/v1"
 
-// node is the directory of the programs, with a file in which programs write down their runs.
+// node is the directory of the programs, with a file in which programs record their runs.
 type node struct {
 	t     *testing.T
 	dir   string
@@ -61,7 +61,7 @@ func (n *node) ran() int {
 	return strings.Count(string(raw), "\n")
 }
 
-// answer is a script that notes its run and writes a response. The user's name counts the runs.
+// answer returns a script that records its run and writes a response. The number of the run is part of the user name.
 func answer(cacheKeyType, cacheDuration, registry string) string {
 	return fmt.Sprintf(`request=$(cat)
 echo "$request" >> "$RUNS"
@@ -116,11 +116,11 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestCache: D-13, tokens live as long as the provider says.
+// TestCache: responses are cached for the images and the time that the response says.
 func TestCache(t *testing.T) {
 	for _, c := range []struct {
 		name, keyType, duration string
-		steps                   []string // an image, an image with Forget before, or a time that passes; then the user
+		steps                   []string // an image, an image after a call of Forget, or a duration that passes; then the expected user
 	}{
 		{"D-13 per image", "Image", "", []string{"a.io/x run1", "a.io/x run1", "a.io/y run2", "b.io/x run3", "a.io/y run2"}},
 		{"D-13 per registry", "Registry", "", []string{"a.io/x run1", "a.io/y run1", "b.io/x run2", "a.io:5000/x run3"}},
@@ -159,7 +159,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestFailures: a provider that fails is named, without its output, and another counts.
+// TestFailures: a reason names a provider that fails, without its output, and the credentials of another provider are
+// used.
 func TestFailures(t *testing.T) {
 	response := func(fields string) string {
 		return "cat > /dev/null; echo '{" + fields + "}'"
@@ -221,7 +222,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestTimeout: 4.7, the program and its children are killed, and the caller does not wait for the children.
+// TestTimeout: the program and its children are killed, and the caller does not wait for the children.
 func TestTimeout(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"4.7 hangs", "sleep 1000", "ProviderFailed: CredentialProvider tool: the program has not ended within 300ms"},
@@ -260,7 +261,7 @@ func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	results := make(chan string, 3)
-	for range 3 { // a program runs, and two callers wait for their turn
+	for range 3 { // one caller runs the program, and two callers wait
 		all.Go(func() {
 			_, why := p.For(ctx, image("reg.io/app"))
 			results <- why.String()
@@ -284,7 +285,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestTogether: callers for a registry share a run.
+// TestTogether: concurrent callers for the same registry share one run of the program.
 func TestTogether(t *testing.T) {
 	n := newNode(t)
 	n.install("tool", answer("Registry", "", "*.io"))
@@ -303,7 +304,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestOrder: credentials of an earlier provider come first where registry names are equal, and longer names before all.
+// TestOrder: longer registry names come first, and for equal registry names the credentials of an earlier provider.
 func TestOrder(t *testing.T) {
 	n := newNode(t)
 	for _, name := range []string{"one", "two"} {
@@ -316,7 +317,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestEnvironment: 4.7, a program gets the environment of Options and of the configuration, and nothing of the agent's.
+// TestEnvironment: a program gets the environment of Options and of the configuration, and no variable of the agent.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("AGENT_SECRET", "hunter2")
 	n := newNode(t)
@@ -347,7 +348,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNoEnvironment: 4.7, an empty environment is empty, and not the agent's.
+// TestNoEnvironment: with an empty environment in Options, a program does not get the agent's environment.
 func TestNoEnvironment(t *testing.T) {
 	t.Setenv("AGENT_SECRET", "hunter2")
 	n := newNode(t)
@@ -360,7 +361,7 @@ func TestNoEnvironment(t *testing.T) {
 	}
 }
 
-// TestChildren: 4.7, the children of a program end with the program at the timeout.
+// TestChildren: at the timeout, the children of a program end with the program.
 func TestChildren(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("processes are read from /proc")
@@ -404,7 +405,8 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// TestProgram: 4.7, who may change the program or its directory.
+// TestProgram: a program is refused if users other than root and the agent's user can change the program or its
+// directory.
 func TestProgram(t *testing.T) {
 	chmod := func(path string, mode os.FileMode) {
 		if err := os.Chmod(path, mode); err != nil {
@@ -414,7 +416,7 @@ func TestProgram(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(n *node, program string)
-		want   string // part of the reason
+		want   string // a part of the reason's text
 	}{
 		{"4.7 fine", func(*node, string) {}, ""},
 		{"4.7 readable by all", func(n *node, program string) { chmod(program, 0o755); chmod(n.dir, 0o755) }, ""},

@@ -62,7 +62,7 @@ func Example() {
 	// 1.27 warm 600
 }
 
-// TestTakeOver: the objects of OpenKruise are read and written back without a change.
+// TestTakeOver: reading NodeImages of OpenKruise and writing the same values back changes nothing.
 func TestTakeOver(t *testing.T) {
 	files, err := filepath.Glob("../testdata/openkruise-*.yaml")
 	if err != nil || len(files) != 2 {
@@ -94,7 +94,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestClaims: several jobs share a tag, and each keeps its answer.
+// TestClaims: several jobs share a tag, and each job keeps the result of its own pull.
 func TestClaims(t *testing.T) {
 	obj := &v1beta1.NodeImage{}
 	ask(t, obj, "nginx:1", "a", imagepull.Policy{Timeout: time.Minute, TTL: new(time.Hour)}, noon)
@@ -124,7 +124,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestWants: what is no image is neither read nor changed.
+// TestWants: tags that name no valid image are ignored and stay as they are.
 func TestWants(t *testing.T) {
 	obj := &v1beta1.NodeImage{}
 	digest := "sha256:" + strings.Repeat("a", 64)

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// Reports returns the reports in the status of a NodeImage about tags in the spec. A Node may have forged the reports,
-// so the caller must pass the reports to imagepull.Merge.
+// Reports returns the reports in the status of a NodeImage about tags in the spec. The caller must pass the reports
+// to imagepull.Merge for a check, because a Node can forge reports.
 func Reports(obj *v1beta1.NodeImage) (reports []imagepull.Report) {
 	for _, p := range places(&obj.Spec) {
 		tags := obj.Status.ImageStatuses[p.key].Tags
@@ -41,7 +41,7 @@ func reportOf(image imagepull.Reference, tag *v1beta1.ImageTagStatus) imagepull.
 	return report
 }
 
-// bareID returns the image's ID in the runtime: in a status, the ID follows the name of the repository.
+// bareID returns the image ID without the repository name that precedes the ID in a status ("name@ID").
 func bareID(imageID string) string {
 	if i := strings.LastIndexByte(imageID, '@'); i >= 0 {
 		return imageID[i+1:]
@@ -49,7 +49,7 @@ func bareID(imageID string) string {
 	return imageID
 }
 
-// fullID returns the ID for a status.
+// fullID returns the image ID in the form of a status: "name@ID".
 func fullID(image imagepull.Reference, id string) string {
 	if id == "" {
 		return ""
@@ -64,8 +64,9 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// SetReports writes reports, and the numbers that follow, into the status of a NodeImage. Reports about tags that are
-// not in the spec are left out. conditions replace the conditions of the same types; now is the time of a transition.
+// SetReports writes reports, and the numbers of pulls in each phase, into the status of a NodeImage. Reports about
+// tags that are not in the spec are left out. The given conditions replace conditions of the same types, and now
+// becomes the lastTransitionTime of changed conditions.
 func SetReports(obj *v1beta1.NodeImage, reports []imagepull.Report, now time.Time, conditions ...metav1.Condition) {
 	byImage := make(map[imagepull.Reference]*imagepull.Report, len(reports))
 	for i := range reports {

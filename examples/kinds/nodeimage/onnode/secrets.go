@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// Secrets returns the Secrets whose credentials may be used for an image. A reference with tags counts only for these
-// tags, so the credentials of a job are not used for another job's image in the same repository.
+// Secrets returns the Secrets whose credentials may be used for an image. A reference that lists tags is valid only
+// for these tags. So the credentials of a job are not used for another job's image in the same repository.
 func Secrets(spec *v1beta1.NodeImageSpec, image imagepull.Reference) (secrets []types.NamespacedName) {
 	for _, p := range places(spec) {
 		if p.image != image {
@@ -25,8 +25,8 @@ func Secrets(spec *v1beta1.NodeImageSpec, image imagepull.Reference) (secrets []
 	return secrets
 }
 
-// SetSecrets makes secrets the references for an image in the spec, and reports whether anything has changed.
-// References without tags, as OpenKruise writes them, stay.
+// SetSecrets replaces the Secret references for an image in the spec, and reports whether anything has changed.
+// References without tags, which OpenKruise writes, stay.
 func SetSecrets(spec *v1beta1.NodeImageSpec, image imagepull.Reference, secrets []v1beta1.ReferenceObject) (changed bool) {
 	for _, p := range places(spec) {
 		if p.image != image {
@@ -77,7 +77,7 @@ func others(tags []string, tag string) []string {
 	return slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag })
 }
 
-// without removes tags from references, and references that have lost their last tag.
+// without removes tags from references, and then removes references that have lost their last tag.
 func without(refs []v1beta1.ReferenceObject, tags []string) (out []v1beta1.ReferenceObject) {
 	for _, ref := range refs {
 		left := slices.DeleteFunc(slices.Clone(ref.Tags), func(t string) bool { return slices.Contains(tags, t) })

@@ -16,14 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// place is where a NodeImage names an image.
+// place is an entry of a NodeImage's spec that names an image.
 type place struct {
 	image imagepull.Reference
-	key   string // of spec.images
+	key   string // the key in spec.images
 	tag   *v1beta1.ImageTagSpec
 }
 
-// places returns the valid tags of a spec, each image once, in the order of the keys.
+// places returns the entries of a spec that name valid images, each image once, sorted by key.
 func places(spec *v1beta1.NodeImageSpec) (out []place) {
 	seen := map[imagepull.Reference]bool{}
 	for _, key := range slices.Sorted(maps.Keys(spec.Images)) {
@@ -40,7 +40,7 @@ func places(spec *v1beta1.NodeImageSpec) (out []place) {
 	return out
 }
 
-// Wants returns the images wanted by a NodeImage, at most as many as package imagepull allows.
+// Wants returns the images wanted by a NodeImage, at most imagepull.MostImages.
 func Wants(spec *v1beta1.NodeImageSpec) (wants []imagepull.Want) {
 	for _, p := range places(spec) {
 		if len(wants) == imagepull.MostImages {
@@ -51,7 +51,7 @@ func Wants(spec *v1beta1.NodeImageSpec) (wants []imagepull.Want) {
 	return wants
 }
 
-// Key returns the key of spec.images under which a NodeImage names an image; empty if the image is not there.
+// Key returns the key in spec.images under which a NodeImage names an image; empty if the spec lacks the image.
 func Key(spec *v1beta1.NodeImageSpec, image imagepull.Reference) string {
 	for _, p := range places(spec) {
 		if p.image == image {
@@ -111,8 +111,8 @@ func policyOf(tag *v1beta1.ImageTagSpec) imagepull.Policy {
 	return policy
 }
 
-// SetWants changes a spec so that the spec contains the wants, and reports whether anything has changed. Tags whose
-// owners and versions are as wanted stay as they are, byte for byte. owners are the references for new owners.
+// SetWants changes a spec so that the spec contains the wants, and reports whether anything has changed. Tags that
+// already have the wanted owners and version are not modified. owners contains the references for new owners.
 func SetWants(spec *v1beta1.NodeImageSpec, wants []imagepull.Want, owners map[imagepull.Owner]corev1.ObjectReference, now time.Time) (changed bool) {
 	wanted := make(map[imagepull.Reference]*imagepull.Want, len(wants))
 	for i := range wants {
@@ -170,8 +170,8 @@ func addTag(spec *v1beta1.NodeImageSpec, image imagepull.Reference, want *imagep
 	spec.Images[image.Name()] = in
 }
 
-// setTag changes the owners and the version of a tag. A new owner also changes the limits, which become the most
-// patient limits of all owners, and the time.
+// setTag changes the owners and the version of a tag. A new owner also changes the creation time and the limits,
+// which become the most patient limits of all owners.
 func setTag(tag *v1beta1.ImageTagSpec, before, want *imagepull.Want, owners map[imagepull.Owner]corev1.ObjectReference, now time.Time) {
 	known, grows := tag.OwnerReferences, false
 	tag.OwnerReferences, tag.OwnerVersions = nil, nil
@@ -226,7 +226,8 @@ func seconds32(d time.Duration) *int32 {
 	return new(int32(min(max(d/time.Second, 0), 1<<31-1)))
 }
 
-// Look returns the want for an image, if there is one, and the checked report about the image.
+// Look returns the want for an image, if the spec has one, and the report about the image after the check by
+// imagepull.Merge.
 func Look(obj *v1beta1.NodeImage, image imagepull.Reference, now time.Time) (wants []imagepull.Want, reports []imagepull.Report) {
 	for _, p := range places(&obj.Spec) {
 		if p.image != image {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// breaksf notes a broken rule, for the schedule to tell.
+// breaksf records a broken rule. The schedule fails at its next check.
 func (w *story) breaksf(rule, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -29,7 +29,7 @@ func (w *story) check() {
 	}
 }
 
-// states are the reported states, by Pod and probe.
+// states returns the reported states, by Pod and probe.
 func states(status *v1alpha1.NodePodProbeStatus) map[string]v1alpha1.ContainerProbeState {
 	out := map[string]v1alpha1.ContainerProbeState{}
 	for _, p := range status.PodProbeStatuses {
@@ -40,7 +40,7 @@ func states(status *v1alpha1.NodePodProbeStatus) map[string]v1alpha1.ContainerPr
 	return out
 }
 
-// asked are the probes of a spec, by Pod and probe.
+// asked returns the probes of a spec, by Pod and probe.
 func asked(spec *v1alpha1.NodePodProbeSpec) map[string]v1alpha1.ContainerProbe {
 	out := map[string]v1alpha1.ContainerProbe{}
 	for _, p := range spec.PodProbes {
@@ -51,8 +51,8 @@ func asked(spec *v1alpha1.NodePodProbeSpec) map[string]v1alpha1.ContainerProbe {
 	return out
 }
 
-// judgeStatus judges a status before it is sent: it is about the list that the agent knows, says something new, and
-// comes no sooner than a second after the one before.
+// judgeStatus checks a status before the agent sends it: the status contains only probes of the list that the agent
+// knows, differs from the previous status, and follows the previous status after at least a second.
 func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 	l.mu.Lock()
 	known, last := l.last, l.at
@@ -82,7 +82,7 @@ func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 	}
 }
 
-// judge judges a write: the manager's part is left alone.
+// judge checks that a write changes only the status, because the manager writes the spec.
 func (w *story) judge(write *chaos.Write) {
 	before, ok := write.Before.(*list)
 	after, also := write.After.(*list)
@@ -91,8 +91,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// wasSeen reports whether an instance of the Pod has ended, or has given the answer as often in a row as the threshold
-// says. A lost answer does not count.
+// wasSeen reports whether a state is justified: an instance of the Pod has ended, or the probe's command has given
+// the same result in a row as often as the threshold says. A result that was lost does not count.
 func (w *story) wasSeen(slot string, probe v1alpha1.ContainerProbeSpec, s *v1alpha1.ContainerProbeState) bool {
 	uid, _, _ := strings.Cut(slot, " ")
 	failed, threshold := s.State == v1alpha1.ProbeFailed, max(probe.SuccessThreshold, 1)
@@ -123,7 +123,7 @@ func (w *story) wasSeen(slot string, probe v1alpha1.ContainerProbeSpec, s *v1alp
 	return false
 }
 
-// converged: the status has exactly the probes of the list, in the states that they find.
+// converged checks the final state: the status has exactly the probes of the list, with their true states.
 func (w *story) converged() {
 	final := w.list()
 	wanted, reported := asked(&final.Spec), states(&final.Status)
@@ -136,7 +136,7 @@ func (w *story) converged() {
 		uid, _, _ := strings.Cut(key, " ")
 		i := slices.IndexFunc(w.Nodes.Instances(), func(i faultapi.Instance) bool { return string(i.Pod.UID) == uid && i.Name == probe.ContainerName })
 		if i < 0 {
-			continue // the Pod is gone, and the list is late
+			continue // the Pod is gone, and the list is outdated
 		}
 		ended, want := w.Nodes.Instances()[i].Exit != nil, v1alpha1.ProbeSucceeded
 		if ended || w.fails[uid+probe.Probe.Exec.Command[0]] {

@@ -28,10 +28,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: the agent's part on a runtime that fails, loses answers and does not answer, with a late list and agents
-// that die. A report is about a probe of the list that the agent knows, says what the container's own instance has
-// answered, as often in a row as the thresholds say, and is not written without news. In the end the reports say what
-// the probes find.
+// TestFaults runs the agent with a container runtime that fails, loses responses or does not respond, with an
+// outdated list, and with agents that die. A report concerns a probe of the list that the agent knows. A report
+// contains the result that the container's own instance has given, as often in a row as the thresholds say, and is
+// written only if a state or message has changed. In the end the reports contain the true states of the probes.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
 func faults(t testing.TB) chaos.Plan {
@@ -53,7 +53,8 @@ func faults(t testing.TB) chaos.Plan {
 
 type list = v1alpha1.NodePodProbe
 
-// story is a schedule: a Node, two Pods of two containers, and a list.
+// story is the state of one schedule of the test: a Node, two Pods with two containers each, and the list of the
+// Node.
 type story struct {
 	*chaos.World
 
@@ -65,7 +66,7 @@ type story struct {
 	broken  []string            // rules broken in a goroutine of the agent
 }
 
-// answer is what a command has answered. An answer that was lost has no verdict.
+// answer is the result of a command. lost means that the agent has not received the result.
 type answer struct {
 	failed, lost bool
 	message      string
@@ -73,7 +74,7 @@ type answer struct {
 
 const home = "home"
 
-// idle is the manager's process, which does nothing.
+// idle sets up the manager's process, which only watches the list.
 func (w *story) idle(ctx context.Context, mgr manager.Manager) error {
 	_, err := mgr.GetCache().GetInformer(ctx, &list{})
 	return err
@@ -97,7 +98,7 @@ func (w *story) agent(ctx context.Context, p *chaos.Process, mgr manager.Manager
 	return errors.Join(err, mgr.Add(manager.RunnableFunc(probes.Start)))
 }
 
-// lists is the cache of the agent.
+// lists implements Lists with the cache of the agent's process.
 type lists struct {
 	*story
 
@@ -145,7 +146,7 @@ func (l *lists) PatchStatus(ctx context.Context, uid types.UID, status v1alpha1.
 	return nil
 }
 
-// onHome is the runtime of the Node, whose answers wait for the schedule.
+// onHome implements Runtimes. Each call waits until the schedule lets the call return.
 type onHome struct {
 	*story
 
@@ -237,7 +238,7 @@ func (w *story) list() *list {
 	return found.DeepCopy()
 }
 
-// fill writes a spec, or makes the list.
+// fill creates the list, or writes a random spec into the list.
 func (w *story) fill() {
 	spec := v1alpha1.NodePodProbeSpec{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -265,13 +266,13 @@ func (w *story) fill() {
 
 func (w *story) probe(name string) (p v1alpha1.ContainerProbe) {
 	p.Name, p.ContainerName = name, []string{"app", "log"}[w.Rand().IntN(2)]
-	n := w.Rand().IntN(3) // the thresholds depend on the command, because other numbers keep the results of a probe
+	n := w.Rand().IntN(3) // the thresholds depend on the command, because the agent keeps the results of a probe when only its numbers change
 	p.Probe.Exec = &corev1.ExecAction{Command: []string{[]string{"x", "y", "z"}[n]}}
 	p.Probe.PeriodSeconds, p.Probe.FailureThreshold, p.Probe.SuccessThreshold = int32(w.Rand().IntN(4)), int32(n), int32(2-n)
 	return p
 }
 
-// users is the outside world now and then.
+// users makes a random change that the manager, the kubelet or a user could make.
 func (w *story) users() {
 	switch n := w.Rand().IntN(20); {
 	case n < 5:

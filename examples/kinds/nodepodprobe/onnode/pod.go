@@ -1,5 +1,5 @@
-// Package onnode is the part of NodePodProbes that runs in a node agent: the package runs the probes of a Node and
-// reports the results.
+// Package onnode is the node agent's part of NodePodProbes: the package runs the probes of a Node and reports the
+// results.
 package onnode
 
 import (
@@ -31,7 +31,8 @@ type pod struct {
 	running map[string]bool
 }
 
-// callTimeout is the timeout of a request for the containers of a Pod, and noRuntime the wait after a failed request.
+// callTimeout is the timeout of a runtime request for the containers of a Pod. noRuntime is the wait after a failed
+// request.
 const (
 	callTimeout = 5 * time.Second
 	noRuntime   = time.Second
@@ -85,7 +86,7 @@ func (o *pod) run(ctx context.Context) {
 	}
 }
 
-// longest is the wait of a Pod without due probes; a changed list or a result ends the wait.
+// longest is the longest wait between two steps of a Pod. A changed list or a result ends the wait.
 const longest = time.Minute
 
 // step begins the checks that are due, and returns the time until the next step.
@@ -106,7 +107,7 @@ func (o *pod) step(ctx context.Context) time.Duration {
 		o.begin(ctx, &due[i], instanceOf(containers, due[i].Container), clock.Now())
 	}
 	_, wait = o.dueNow(clock.Now())
-	o.probes.Wake() // states may have changed without a check
+	o.probes.Wake() // step can change states without a check, so the results may need a write
 	return max(wait, time.Millisecond)
 }
 
@@ -139,7 +140,7 @@ func instanceOf(containers []cri.Container, name string) probing.Instance {
 	return probing.Instance{ID: c.ID, Running: c.State == containerrestart.Running, Started: c.Started}
 }
 
-// begin takes the next step of a probe.
+// begin takes the next step of a probe, which may start a check.
 func (o *pod) begin(ctx context.Context, target *probing.Target, instance probing.Instance, now time.Time) {
 	p, slot := o.probes, target.Slot()
 	p.mu.Lock()

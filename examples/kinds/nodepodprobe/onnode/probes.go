@@ -23,8 +23,8 @@ import (
 
 // Lists provides the NodePodProbe of a Node.
 type Lists interface {
-	// List returns the object from a cache, nil if missing; do not modify the object. After a PatchStatus, List returns
-	// the written object or a newer one.
+	// List returns the object from a cache, nil if missing; do not modify the object. After a PatchStatus, List
+	// returns the written object or a newer version.
 	List() *v1alpha1.NodePodProbe
 	// PatchStatus writes the status of the object with the given UID.
 	PatchStatus(ctx context.Context, uid types.UID, status v1alpha1.NodePodProbeStatus) error
@@ -48,7 +48,7 @@ type Event struct {
 type Options struct {
 	// Tell is called with events about containers of Pods; nil means that no events are sent.
 	Tell func(ctx context.Context, e Event)
-	// Rhythm limits the writes of results.
+	// Rhythm limits how often results are written.
 	Rhythm probing.Rhythm
 	// Clock tells the time; nil means the real clock.
 	Clock clock.WithTicker
@@ -56,8 +56,8 @@ type Options struct {
 	UserAgent string
 }
 
-// atOnce is the number of checks carried out at the same time. Containers that do not answer cannot delay each other
-// for long, and the agent stays small.
+// atOnce is the largest number of simultaneous checks. The number is large enough that checks without a response
+// seldom delay other checks, and small enough to limit the memory of the agent.
 const atOnce = 64
 
 // Probes runs the probes of a Node, and writes the results. Make Probes with New, and call Wake when the list may have
@@ -67,7 +67,7 @@ type Probes struct {
 	runtimes Runtimes
 	prober   *prober.Prober
 	options  Options
-	slots    chan struct{} // a place for each check in progress
+	slots    chan struct{} // a semaphore: one element for each check in progress
 	woken    chan struct{}
 	all      sync.WaitGroup
 
@@ -101,11 +101,11 @@ func (c commands) RunOutput(ctx context.Context, id string, command []string, li
 func (p *Probes) Wake() {
 	select {
 	case p.woken <- struct{}{}:
-	default: // the list will be read anyway
+	default: // a wake-up is already pending
 	}
 }
 
-// These are the waits after a failed write.
+// These are the first and the longest wait after a failed write.
 const (
 	firstRest   = time.Second
 	longestRest = 30 * time.Second
@@ -139,7 +139,8 @@ func (p *Probes) Start(ctx context.Context) error {
 	}
 }
 
-// await waits for a call of Wake, or for the given time if positive; false means that the context has ended.
+// await waits for a call of Wake, or for the given time if the time is positive. await returns false if the context
+// has ended.
 func (p *Probes) await(ctx context.Context, after time.Duration) bool {
 	var late <-chan time.Time
 	if after > 0 {
@@ -156,7 +157,7 @@ func (p *Probes) await(ctx context.Context, after time.Duration) bool {
 	return true
 }
 
-// pause waits, whatever happens; false means that the context has ended.
+// pause waits for the whole time, even if Wake is called. pause returns false if the context has ended.
 func (p *Probes) pause(ctx context.Context, d time.Duration) bool {
 	timer := p.options.Clock.NewTimer(d)
 	defer timer.Stop()
@@ -168,7 +169,8 @@ func (p *Probes) pause(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// step follows the list, and writes the results if they have changed. after is the time until the next step.
+// step starts and ends probes according to the list, and writes the results if they have changed. after is the time
+// until the next step.
 func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Duration, err error) {
 	list := p.lists.List()
 	var entries []probing.Entry
@@ -186,7 +188,7 @@ func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Durat
 	if !out.Write {
 		return out.After, nil
 	}
-	// A failed write counts as well: a request costs the API server the same.
+	// A failed write counts for Rhythm too, because a failed request costs the API server as much.
 	*written = now
 	if err := p.lists.PatchStatus(ctx, list.UID, probes.StatusOf(out.Reports)); err != nil {
 		return 0, err
@@ -195,7 +197,7 @@ func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Durat
 	return max(out.After, 0), nil
 }
 
-// follow begins probes for new Pods, and ends the probes of Pods that have gone from the list.
+// follow starts the probes of new Pods, and ends the probes of Pods that are not in the list any more.
 func (p *Probes) follow(ctx context.Context, entries []probing.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +228,7 @@ func (p *Probes) follow(ctx context.Context, entries []probing.Entry) {
 	}
 }
 
-// tell sends events about probes whose state has changed, after the change was written.
+// tell sends events about probes whose written state has changed.
 func (p *Probes) tell(ctx context.Context, before, after []probing.Report, entries []probing.Entry) {
 	if p.options.Tell == nil {
 		return

@@ -83,13 +83,14 @@ func (w *Watched) PatchStatus(ctx context.Context, uid types.UID, status v1alpha
 	return nil
 }
 
-// Missing returns why the agent does not know which probes to run; the code is empty if the agent does.
+// Missing returns the reason why the agent does not know which probes to run. The code is empty if the agent knows.
 func (w *Watched) Missing() reason.Reason { return w.objects.Missing() }
 
 // Start watches the NodePodProbe until the context ends.
 func (w *Watched) Start(ctx context.Context) error { return w.objects.Start(ctx) }
 
-// changed keeps the object in the store, or forgets the object if the store has none any more.
+// changed takes over the object from the informer's store, or forgets the object if the store does not contain the
+// object any more.
 func (w *Watched) changed(any) {
 	w.mu.Lock()
 	view := w.view
@@ -105,7 +106,7 @@ func (w *Watched) changed(any) {
 	w.wake()
 }
 
-// keep keeps an object, unless the known object is newer.
+// keep replaces the known object by the given object, unless the known object is newer.
 func (w *Watched) keep(object any) {
 	list, ok := object.(*v1alpha1.NodePodProbe)
 	if !ok {
