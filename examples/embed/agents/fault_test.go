@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// season is a schedule.
+// season is the state of a fault schedule.
 type season struct {
 	*chaos.World
 	operator *reconciler // of the last process
@@ -107,7 +107,7 @@ func (s *season) agent() *Agent {
 	return agent
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (s *season) users() {
 	switch n := s.Rand().IntN(40); {
 	case n < 5:
@@ -229,7 +229,7 @@ func (s *season) changeNodes() {
 	s.must(s.User.Update(context.Background(), node))
 }
 
-// end has a Pod end for good, or be deleted by somebody.
+// end makes a Pod end, or deletes the Pod as a user.
 func (s *season) end(pod *corev1.Pod) {
 	switch {
 	case pod == nil:
@@ -401,7 +401,7 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.agent.Spec.Template.Spec)
 }
 
-// serves reports whether a Node has an available Pod untouched by the pass.
+// serves reports whether a Node has an available Pod that the reconciliation has not changed.
 func (v *sight) serves(p *place) bool { return !v.taken[p.name] && slices.ContainsFunc(p.pods, serves) }
 
 func serves(pod *corev1.Pod) bool {
@@ -428,7 +428,7 @@ func (v *sight) updated() []*place {
 	return all[:max(len(all)-v.agent.Spec.Partition, 0)]
 }
 
-// judge compares each write to a Pod with the sight of the pass.
+// judge compares each write to a Pod with the objects that the reconciliation has seen.
 func (s *season) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
 	before, _ := w.Before.(*corev1.Pod)

@@ -53,7 +53,7 @@ const down = 4
 // quiet is longer than the rest of a refused update.
 const quiet = 6 * time.Minute
 
-// sailing is a schedule.
+// sailing is the state of a fault schedule.
 type sailing struct {
 	*chaos.World
 	operator *reconciler // of the last process

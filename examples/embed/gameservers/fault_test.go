@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// lobby is a schedule.
+// lobby is the state of a fault schedule.
 type lobby struct {
 	*chaos.World
 
@@ -104,7 +104,7 @@ func (l *lobby) resize(g *GameServers) {
 	g.Spec.Reserved = lists[l.Rand().IntN(len(lists))]
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (l *lobby) users() {
 	switch n := l.Rand().IntN(20); {
 	case n < 3:
@@ -287,7 +287,7 @@ func ordinalOf(name string) int {
 	return -1
 }
 
-// sight is the input of a reconcile: everything visible before the reconcile's first write.
+// sight is the input of a reconciliation: the objects in the caches before the first write.
 type sight struct {
 	owner  *GameServers
 	wanted []int
@@ -369,7 +369,7 @@ func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
 }
 
-// judge compares each write of a Pod with the sight of the pass.
+// judge compares each write of a Pod with the objects that the reconciliation has seen.
 func (l *lobby) judge(w *chaos.Write) {
 	if w.Call.Resource.Resource != "pods" {
 		return

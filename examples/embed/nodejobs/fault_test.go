@@ -27,7 +27,7 @@ import (
 // reason, and a job that is over stays so. In the end every job has ended, with the right numbers.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -43,7 +43,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -168,7 +168,7 @@ func (w *story) changeNodes() {
 	w.must(w.User.Update(context.Background(), node))
 }
 
-// exit has the container of a Pod end.
+// exit ends the container of a Pod.
 func (w *story) exit(pod *corev1.Pod, code int32) bool {
 	if pod == nil || pod.Spec.NodeName == "" || podstate.HasEnded(pod) {
 		return false

@@ -21,21 +21,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// endings identifies Pods ending in a row on a Node, during a single spec and a single process.
+// endings identifies Pods that end one after the other on a Node, during the same spec and the same process.
 type endings struct {
 	process    int
 	node       string
 	generation int64
 }
 
-// ending is the earliest time for the next deletion, and the wait since the deletion before.
+// ending contains the earliest time of the next deletion, and the pause before the previous deletion.
 type ending struct {
 	next time.Time
 	wait time.Duration
 	pass *sight
 }
 
-// judge compares each write to a Pod, and each deletion of a revision, with the sight of the pass.
+// judge compares each write to a Pod, and each deletion of a revision, with the objects that the reconciliation has
+// seen.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {
@@ -79,7 +80,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps to the budget of updates.
+// judgeRestart: a restart of containers keeps within the budget of updates.
 func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	if v == nil || v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)

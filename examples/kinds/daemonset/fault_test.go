@@ -37,7 +37,7 @@ func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -60,7 +60,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -73,7 +73,7 @@ type story struct {
 	denied string
 	// ended are the Pods deleted after their end.
 	ended map[endings]ending
-	// senseless is true if the last spec makes no sense.
+	// senseless is true if the last spec is invalid.
 	senseless bool
 	// agents restart containers in schedules with restarts.
 	agents   *restarttest.Agents
@@ -150,7 +150,7 @@ func (w *story) owner() *v1beta1.DaemonSet {
 
 func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, w.owner()) }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	if w.restarts && w.Chance(30) {
 		w.restartStep()
@@ -184,7 +184,7 @@ func (w *story) users() {
 	}
 }
 
-// restartStep asks for a restart of containers, or lets the agents work.
+// restartStep requests a restart of containers, or makes the agents work.
 func (w *story) restartStep() {
 	if w.Chance(60) {
 		w.agents.Step(context.Background())
@@ -230,7 +230,7 @@ func (w *story) edit() {
 	case n < 29:
 		set.Spec.MinReadySeconds = int32(w.Rand().IntN(3) * 2)
 	default:
-		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
+		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // stored without admission
 	}
 	w.update(set)
 }
@@ -301,7 +301,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish fulfillable.
+// settle changes the last spec so that the controller can reach the wanted state.
 func (w *story) settle() {
 	w.policy = 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -326,7 +326,7 @@ func (w *story) settle() {
 	}
 	if w.senseless = w.Chance(5); w.senseless {
 		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
-		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
+		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // stored without admission
 	}
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
 		if strings.HasPrefix(rev.Labels[apps.LabelRevision], twin) { // nobody is told of revisions

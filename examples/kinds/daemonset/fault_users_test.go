@@ -172,7 +172,7 @@ func (w *story) label(pod *corev1.Pod, key, value string) {
 	w.must(w.User.Update(context.Background(), changed))
 }
 
-// end has a Pod end for good, or be deleted by somebody.
+// end makes a Pod end, or deletes the Pod as a user.
 func (w *story) end() {
 	pod := w.AnyPod()
 	if pod == nil || pod.Spec.Containers[0].Image == foreign {

@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
-// write.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
+// whether an earlier write was carried out do not count.
 type sight struct {
 	owner *v1beta1.DaemonSet
 	now   time.Time
@@ -269,7 +269,7 @@ func (v *sight) isAvailable(pod *corev1.Pod) bool {
 		!ready.LastTransitionTime.Add(time.Duration(v.owner.Spec.MinReadySeconds)*time.Second).After(v.now)
 }
 
-// serves reports whether a Node has an available Pod untouched by the pass.
+// serves reports whether a Node has an available Pod that the reconciliation has not changed.
 func (v *sight) serves(p *place) bool {
 	return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable)
 }

@@ -33,10 +33,10 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// owned is the label and the taint of a test's own Nodes, with the test's namespace as value.
+// owned is the key of a label and a taint on a test's own Nodes; the value is the test's namespace.
 const owned = "example.test/owned"
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -160,7 +160,7 @@ func (c *cluster) get(ctx context.Context, name string) (*v1beta1.DaemonSet, err
 	return set, c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, set)
 }
 
-// change edits the spec, again on conflict.
+// change edits the spec, and tries again after a conflict.
 func (c *cluster) change(name string, f func(*v1beta1.DaemonSet)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -173,7 +173,7 @@ func (c *cluster) change(name string, f func(*v1beta1.DaemonSet)) {
 	})
 }
 
-// until waits until the DaemonSet is as wanted and returns it.
+// until waits until want returns nil for the DaemonSet, and returns the DaemonSet.
 func (c *cluster) until(name string, want func(*v1beta1.DaemonSet) error) (set *v1beta1.DaemonSet) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*minute, func(ctx context.Context) (err error) {

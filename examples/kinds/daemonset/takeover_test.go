@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 )
 
-// identity is the part of a Pod to survive an in-place update.
+// identity contains the fields of a Pod that an in-place update must not change.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []*corev1.Pod) map[types.UID]identity {

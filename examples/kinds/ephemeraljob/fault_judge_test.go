@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
-// write.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
+// whether an earlier write was carried out do not count.
 type sight struct {
 	owner *v1alpha1.EphemeralJob
 	pods  map[types.UID]*corev1.Pod

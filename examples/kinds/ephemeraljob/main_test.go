@@ -35,7 +35,7 @@ const (
 	agent  = "kruise-manager/test ephemeraljob-controller"
 )
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB

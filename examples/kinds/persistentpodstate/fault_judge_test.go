@@ -50,7 +50,7 @@ func (w *story) since(task *chaos.Task, name string) []moment {
 	return w.history[name][max(s.lengths[name]-1, 0):]
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	if write.Call.Resource.Resource != "persistentpodstates" {
 		return

@@ -33,7 +33,7 @@ import (
 // PersistentPodStates stay untouched. In the end each ready Pod has its record, and no unneeded record remains.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -54,8 +54,8 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule. Three workloads have a PersistentPodState each: db of Kubernetes, web of this group, and gen
-// with a generated PersistentPodState.
+// story is the state of a fault schedule. Three workloads have a PersistentPodState each: db of Kubernetes, web of
+// this group, and gen with a generated PersistentPodState.
 type story struct {
 	*chaos.World
 
@@ -93,7 +93,7 @@ func (w *story) begin() {
 	}
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	name := workloadNames()[w.Rand().IntN(3)]
 	switch n := w.Rand().IntN(24); {

@@ -51,7 +51,7 @@ func pairs(list ...string) map[string]string {
 	return out
 }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB

@@ -11,7 +11,7 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for PodUnavailableBudgets.
+// served returns a server with the webhooks for PodUnavailableBudgets.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, podunavailablebudget.Row().Admission(options)))
 }

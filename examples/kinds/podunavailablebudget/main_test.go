@@ -35,7 +35,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 3, AuditLog: "a
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB

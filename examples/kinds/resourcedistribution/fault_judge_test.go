@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the possible input of a pass: the caches before each call up to the first write.
+// sight contains the possible inputs of a reconciliation: the caches before each call, up to the first write.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -106,7 +106,7 @@ func isOf(object client.Object, name string) bool {
 	return ref != nil && ref.Kind == "ResourceDistribution" && ref.Name == name
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	s, ok := write.Task.View.(*sight)
 	if !ok || len(s.moments) == 0 {

@@ -88,7 +88,7 @@ func isNote(before, after *corev1.Pod) bool {
 	return equality.Semantic.DeepEqual(noted.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
-// judge compares each write to a Pod with the sight of the pass.
+// judge compares each write to a Pod with the objects that the reconciliation has seen.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	if rev, ok := x.Before.(*appsv1.ControllerRevision); ok && x.After == nil {

@@ -45,7 +45,7 @@ func TestFaultsOfTwoSets(t *testing.T) {
 	chaos.Run(t, plan(t, true))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t, false), 3)
 }
@@ -77,7 +77,7 @@ func plan(t testing.TB, narrow bool) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -210,7 +210,7 @@ func (w *story) set(name string) *v1beta1.SidecarSet {
 	return set
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(20); {
@@ -321,7 +321,7 @@ func (w *story) edit(name string) {
 	case n < 22:
 		set.Spec.InjectionStrategy.Revision = w.pin(set)
 	default:
-		if update.MaxUnavailable = ptr.To(intstr.FromString("many")); w.Chance(50) { // past admission
+		if update.MaxUnavailable = ptr.To(intstr.FromString("many")); w.Chance(50) { // stored without admission
 			update.MaxUnavailable = w.count(3, "50%")
 		}
 	}

@@ -35,7 +35,7 @@ func (w *story) hasUselessLimit(set *v1beta1.StatefulSet) bool {
 	return !w.parallel && slices.ContainsFunc(limits, func(limit *intstr.IntOrString) bool { return limit != nil && *limit != intstr.FromInt32(1) })
 }
 
-// sight is the input of a reconcile: everything visible before the reconcile's first write.
+// sight is the input of a reconciliation: the objects in the caches before the first write.
 type sight struct {
 	owner  *v1beta1.StatefulSet
 	wanted []int
@@ -155,7 +155,7 @@ func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
 }
 
-// judge compares each write with the sight of the pass.
+// judge compares each write with the objects that the reconciliation has seen.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {

@@ -39,7 +39,7 @@ func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -61,7 +61,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -77,7 +77,7 @@ type story struct {
 	attempted map[types.UID]bool
 	// dropped are claims deleted by users. The controller cannot prevent a deletion just before the creation of the Pod.
 	dropped map[string]bool
-	// senseless is true if the last spec makes no sense.
+	// senseless is true if the last spec is invalid.
 	senseless bool
 	// agents restart containers in schedules with restarts.
 	agents   *restarttest.Agents
@@ -174,7 +174,7 @@ func (w *story) resize(set *v1beta1.StatefulSet) {
 	set.Spec.ReserveOrdinals = lists[w.Rand().IntN(len(lists))]
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	if w.restarts && w.Chance(30) {
 		w.restartStep()
@@ -208,7 +208,7 @@ func (w *story) users() {
 	}
 }
 
-// restartStep asks for a restart of containers, or lets the agents work.
+// restartStep requests a restart of containers, or makes the agents work.
 func (w *story) restartStep() {
 	if w.Chance(60) {
 		w.agents.Step(context.Background())
@@ -244,7 +244,7 @@ func (w *story) edit() {
 			set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(2))))}
 		}
 	case n < 18:
-		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // past admission
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // stored without admission
 	case n < 19 && w.claims:
 		w.retain(set)
 	default:
@@ -372,7 +372,7 @@ func (w *story) settle() {
 		set.Spec.ReserveOrdinals = nil
 	}
 	if w.senseless = w.Chance(5); w.senseless {
-		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // past admission
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // stored without admission
 	}
 	if lost := w.lost(set); w.parallel {
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(lost + 1)))

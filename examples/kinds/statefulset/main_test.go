@@ -28,7 +28,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -111,7 +111,7 @@ func (c *cluster) get(ctx context.Context, name string) (*v1beta1.StatefulSet, e
 	return set, c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, set)
 }
 
-// change edits the spec, again on conflict.
+// change edits the spec, and tries again after a conflict.
 func (c *cluster) change(name string, f func(*v1beta1.StatefulSet)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (c *cluster) change(name string, f func(*v1beta1.StatefulSet)) {
 	})
 }
 
-// until waits until the StatefulSet is as wanted and returns it.
+// until waits until want returns nil for the StatefulSet, and returns the StatefulSet.
 func (c *cluster) until(name string, want func(*v1beta1.StatefulSet) error) (set *v1beta1.StatefulSet) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) (err error) {

@@ -63,7 +63,7 @@ func TestOrdinals(t *testing.T) {
 	})
 }
 
-// on is the cluster for another test.
+// on returns a copy of the cluster that reports failures to another test.
 func (c *cluster) on(t testing.TB) *cluster {
 	other := *c
 	other.t = t

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// served answers for UnitedDeployments.
+// served returns a server with the webhooks for UnitedDeployments.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, endpoint(options)))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the possible input of a pass: the caches before each call up to the first write.
+// sight contains the possible inputs of a reconciliation: the caches before each call, up to the first write.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -82,7 +82,7 @@ func kindOf(ud *v1beta1.UnitedDeployment) string {
 	return fmt.Sprintf("%T", &v1beta1.StatefulSet{})
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	s, ok := write.Task.View.(*sight)
 	if !ok || len(s.moments) == 0 {

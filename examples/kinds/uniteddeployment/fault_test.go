@@ -35,7 +35,7 @@ import (
 // subset has a workload at the newest revision, and the numbers add up.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -59,7 +59,8 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule. The Pods of a subset mount the subset's claim, without which the scheduler finds no Node.
+// story is the state of a fault schedule. The Pods of a subset mount the subset's claim, without which the scheduler
+// finds no Node.
 type story struct {
 	*chaos.World
 
@@ -177,7 +178,7 @@ func (w *story) rearrange(ud *v1beta1.UnitedDeployment) {
 	}
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	switch {
 	case w.waits > 0:

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 // agent is the user agent of the controller.
 const agent = "kruise-manager/test uniteddeployment-controller"
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB

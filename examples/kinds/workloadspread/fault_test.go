@@ -43,7 +43,7 @@ import (
 // no place is taken by a Pod that is not there.
 func TestFaults(t *testing.T) { chaos.Run(t, schedules(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, schedules(t), 3) }
 
 func schedules(t testing.TB) chaos.Plan {
@@ -62,7 +62,7 @@ func schedules(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule. A ConfigMap of its name is a request to create a Pod.
+// story is the state of a fault schedule. A ConfigMap of its name is a request to create a Pod.
 type story struct {
 	*chaos.World
 

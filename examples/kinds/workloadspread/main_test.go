@@ -47,7 +47,7 @@ var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.l
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
