@@ -452,7 +452,7 @@ func TestDescribe(t *testing.T) {
 			if updates := len(todo.update) == 1; updates == tc.want {
 				t.Errorf("is updated: %t", updates)
 			}
-			// The status tells of Pods kept at an old revision only by the generation.
+			// The status reports Pods that count as updated only by their template generation.
 			frozen := tc.want && o.pods.Select(func(p *podcontrol.Pod) bool { return !p.Updated }) != nil
 			if got := len(todo.odd) == 1 && todo.odd[0].Code == judge.OddValue; got != frozen {
 				t.Errorf("odd: %s, want one: %t", todo.odd, frozen)

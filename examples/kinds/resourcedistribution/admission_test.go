@@ -24,7 +24,8 @@ func small(t testing.TB, version string, more ...string) tree {
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
 }
 
-// TestResourceDistributionGate: nobody writes an object without an executor, but finalizers can go.
+// TestResourceDistributionGate: while the feature gate is off, no spec can be created or changed, but finalizers can
+// be removed.
 func TestResourceDistributionGate(t *testing.T) {
 	object := small(t, "v1beta1")
 	changed := admissiontest.Edit(t, object, "/spec/resource/data/player", "2")
