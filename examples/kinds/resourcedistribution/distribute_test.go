@@ -168,8 +168,8 @@ func TestRefusedSomewhere(t *testing.T) {
 	c.counts(obj, 8, 8)
 }
 
-// TestNoNeedlessWrites: a Secret with stringData and without a type is written once per namespace, and labels of the
-// template reach the copies. Neither a new process nor unrelated edits cause a second write.
+// TestNoNeedlessWrites: a Secret with stringData and without a type is written once in each namespace, and the
+// template's labels are on the copies. Neither a new process nor unrelated edits cause another write.
 func TestNoNeedlessWrites(t *testing.T) {
 	c := idle(t)
 	stop := c.run()

@@ -35,7 +35,8 @@ type badInput struct {
 	// others are objects of other owners that exist from the start and are in the way. The controller must not change
 	// them.
 	others func(c *cluster, name string) []client.Object
-	// running are the StatefulSet's Pods before the edit. then is the edit. raw is an edit outside every Go type.
+	// running are the ordinals of the StatefulSet's Pods before the edit. then is the edit. raw is an edit that no Go
+	// type can express.
 	running []int
 	then    edit
 	raw     string

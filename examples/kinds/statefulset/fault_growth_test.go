@@ -71,8 +71,9 @@ func (w *story) claimsOf() (out []*corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// driver acts on a single volume: driver creates the volume, or makes the volume follow the claim's request. luck 0 is
-// success. Otherwise only the file system may be left to grow, or nothing happens. driver reports a change.
+// driver does the work of a volume driver for one claim: driver creates the volume, or enlarges the volume as the
+// claim requests. With luck 0 this succeeds. Otherwise only the file system may have to grow, or nothing happens.
+// driver reports whether it has changed a claim.
 func (w *story) driver(luck int) bool {
 	for _, claim := range w.claimsOf() {
 		switch {

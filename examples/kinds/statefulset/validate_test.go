@@ -128,7 +128,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// classes are storage classes by name. The empty name is the default class.
+// classes are storage classes by name; the class named default is the default class.
 type classes map[string]*bool
 
 func (c classes) Named(name string) (*storagev1.StorageClass, error) {
