@@ -8,9 +8,9 @@
 //
 // # Promises
 //
-// Unknown fields are never lost. Templates may contain fields of a newer Kubernetes that the Go types do not have. So a
-// patch is the difference between the typed objects before and after defaulting, and is applied to the object as sent.
-// No patch removes any part of spec.
+// Unknown fields are never lost. Templates may contain fields of a newer Kubernetes that the Go types do not have. So
+// a patch contains only the differences between the typed objects before and after defaulting, and applies to the
+// object as sent. No patch removes any part of spec.
 //
 // An object is refused with all its errors at once: status 422, reason Invalid, and a cause per error with the field's
 // path in the API version of the request. Bodies that cannot be decoded get 400, or 422 with the path if a single field
@@ -134,8 +134,8 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok")) // an error means that the client has disconnected
 }
 
-// loggerOf returns a function that makes the logger of a request. The function takes the place of controller-runtime's
-// global logger, a package variable.
+// loggerOf returns a function that makes the logger of a request. Without the function, controller-runtime would use
+// its global logger.
 func loggerOf(log logr.Logger) func(logr.Logger, *admission.Request) logr.Logger {
 	log = log.WithName("admission")
 	return func(_ logr.Logger, req *admission.Request) logr.Logger {

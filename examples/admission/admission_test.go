@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// undefaulted are the kinds of OpenKruise without a webhook for defaults.
+// undefaulted returns the kinds for which OpenKruise has no webhook that sets defaults.
 func undefaulted() []string {
 	return []string{"EphemeralJob", "PersistentPodState", "PodProbeMarker", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
 }
@@ -45,7 +45,7 @@ func TestPaths(t *testing.T) {
 			want = append(want, "/mutate"+name)
 		}
 	}
-	want = slices.DeleteFunc(want, func(path string) bool { return path == "/validate-apps-kruise-io-containerrecreaterequest" }) // judged by /mutate
+	want = slices.DeleteFunc(want, func(path string) bool { return path == "/validate-apps-kruise-io-containerrecreaterequest" }) // the mutating webhook also validates this kind
 	slices.Sort(want)
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
@@ -64,7 +64,7 @@ func TestPaths(t *testing.T) {
 // TestManifestsMatchHandlers: the manifests call exactly the handlers' paths.
 func TestManifestsMatchHandlers(t *testing.T) {
 	type configuration struct {
-		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"` // a superset of the fields of both kinds
+		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"` // fields of both kinds of configurations
 	}
 	files, err := filepath.Glob("../config/webhook/*.yaml")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io", "vpodplace.kb.io", "vkruisedaemon.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(kind.Endpoints([]kind.Row{k}, admission.Options{})...) {
-			name := path[1:2] + k.Name() + ".kb.io" // m or v
+			name := path[1:2] + k.Name() + ".kb.io" // the prefix is m or v
 			resources[name], groups[name], wanted = k.Resource, k.Kind.Group, append(wanted, name)
 			unprotected[name] = !k.Protected
 			if versions[name] = []string{k.Kind.Version}; k.Converted {
@@ -140,7 +140,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	for _, list := range [][]string{paths, names, wanted} {
 		slices.Sort(list)
 	}
-	paths = slices.Compact(paths) // evictions are asked about where Pods are
+	paths = slices.Compact(paths) // evictions and Pods have the same path
 	none := func() webhookadmission.Handler { return nil }
 	pods := admission.Pods(none, none, none)
 	served := slices.Sorted(slices.Values(admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}), admission.Agents(admission.Options{}))...)))
@@ -152,7 +152,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	}
 }
 
-// podRules are the rules of the webhooks protecting Pods.
+// podRules returns the rules of the webhooks that protect Pods.
 func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 	rule := func(resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 		return admissionregistrationv1.RuleWithOperations{
@@ -164,7 +164,7 @@ func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-// agentRules are the rules of the webhook that binds agents to their Nodes: all that agents may write.
+// agentRules returns the rules of the webhook that restricts agents to their Nodes: everything that agents may write.
 func agentRules() (out []admissionregistrationv1.RuleWithOperations) {
 	all := []admissionregistrationv1.OperationType{"*"}
 	for _, rule := range []admissionregistrationv1.Rule{
@@ -177,7 +177,7 @@ func agentRules() (out []admissionregistrationv1.RuleWithOperations) {
 	return out
 }
 
-// protectedRules are the rules of the webhooks protecting objects of Kubernetes' own kinds.
+// protectedRules returns the rules of the webhooks that protect objects of Kubernetes' own kinds.
 func protectedRules() map[string]admissionregistrationv1.Rule {
 	rule := func(group, resource string, versions ...string) admissionregistrationv1.Rule {
 		return admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}}
@@ -190,7 +190,8 @@ func protectedRules() map[string]admissionregistrationv1.Rule {
 	}
 }
 
-// checkProtection: nothing without the label is asked about, and nothing in kube-system.
+// checkProtection: the API server calls the webhook only for objects with the label, and for no object in
+// kube-system.
 func checkProtection(t *testing.T, w *admissionregistrationv1.MutatingWebhook) {
 	t.Helper()
 	labelled := []metav1.LabelSelectorRequirement{{Key: "policy.kruise.io/delete-protection", Operator: metav1.LabelSelectorOpExists}}
@@ -203,7 +204,8 @@ func checkProtection(t *testing.T, w *admissionregistrationv1.MutatingWebhook) {
 	}
 }
 
-// FuzzBodies: whatever is posted, no handler panics, and each answers in JSON with code 200 or says 400.
+// FuzzBodies: whatever the body of a request is, no handler panics, and each handler responds with JSON and status
+// 200, or with status 400.
 func FuzzBodies(f *testing.F) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		object := small(f, version)

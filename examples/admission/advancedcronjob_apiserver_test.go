@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// More lines of spec, for each template. A small object makes Jobs.
+// These constants are additional lines of the spec, one for each template. The small object has a Job template.
 const (
 	cronJobs          = ""
 	cronBroadcastJobs = `
@@ -81,7 +81,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 	}{
 		{"v1beta1", cronJobs, "/spec/schedule", "spec.schedule", "every day"},
 		{"v1alpha1", cronJobs, "/spec/schedule", "spec.schedule", "0 0 31 2 *"},
-		{"v1beta1", cronJobs, "/spec/schedule", "spec.schedule", "TZ=Europe/Berlin"}, // the parser panics
+		{"v1beta1", cronJobs, "/spec/schedule", "spec.schedule", "TZ=Europe/Berlin"}, // the cron parser panics on this value
 		{"v1beta1", cronJobs, "/spec/timeZone", "spec.timeZone", "Mars/Olympus"},
 		{"v1beta1", cronJobs, "/spec/timeZone", "spec.timeZone", "Local"},
 		{"v1beta1", cronJobs, "/spec/failedJobsHistoryLimit", "spec.failedJobsHistoryLimit", int64(-1)},
@@ -89,7 +89,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 		{"v1beta1", cronImages, "/spec/template/imageListPullJobTemplate/spec/images", "spec.template.imageListPullJobTemplate.spec.images[0]", []any{"no name!"}},
 		{"v1beta1", cronJobs, "/spec/template/jobTemplate/spec/backoffLimit", "spec.template.jobTemplate.spec.backoffLimit", "two"},
 		{"v1beta1", cronBroadcastJobs, "/spec/template/broadcastJobTemplate/spec/template/spec/restartPolicy", "spec.template.broadcastJobTemplate.spec.template.spec.restartPolicy", "Always"},
-		// Found by the API server.
+		// The API server finds the next errors.
 		{"v1beta1", cronJobs, "/spec/template/jobTemplate/spec/template/spec/restartPolicy", "spec.template.jobTemplate.spec.template.spec.restartPolicy", "Always"},
 		{"v1alpha1", cronJobs, "/spec/template/jobTemplate/spec/template/spec/containers/0/name", "spec.template.jobTemplate.spec.template.spec.containers[0].name", "no name!"},
 		{"v1beta1", cronBroadcastJobs, "/spec/template/broadcastJobTemplate/spec/template/spec/containers/0/image", "spec.template.broadcastJobTemplate.spec.template.spec.containers[0].image", ""},
@@ -106,7 +106,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 	if _, err := c.sendCron(t.Context(), strings.Repeat("a", 52), long, client.DryRunAll); err != nil {
 		t.Errorf("AC-15: %v", err)
 	}
-	// Pods of such a job are called like the job, with an index.
+	// The names of the Pods of an Indexed Job are longer, because the names contain an index.
 	indexed := admissiontest.Edit(t, admissiontest.Edit(t, long, "/spec/template/jobTemplate/spec/completionMode", "Indexed"), "/spec/template/jobTemplate/spec/completions", int64(3))
 	for length, want := range map[int][]string{50: nil, 51: {"spec.template.jobTemplate.metadata.name"}} {
 		if _, err := c.sendCron(t.Context(), strings.Repeat("a", length), indexed, client.DryRunAll); !cmp.Equal(causes(err), want) {
@@ -115,7 +115,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 	}
 }
 
-// listCronJobs stores values unknown to v1alpha1, as OpenKruise may have, and lists in v1alpha1.
+// listCronJobs stores values that v1alpha1 cannot contain, as OpenKruise may have stored them, and lists in v1alpha1.
 func (c *cluster) listCronJobs(t *testing.T) {
 	t.Helper()
 	c.judgeCronJobs(t, "UPDATE")
@@ -144,7 +144,7 @@ func (c *cluster) listCronJobs(t *testing.T) {
 	}
 }
 
-// judgeCronJobs calls the webhook only for the given operations.
+// judgeCronJobs restricts the validating webhook to the given operations.
 func (c *cluster) judgeCronJobs(t *testing.T, operations ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -163,14 +163,14 @@ func (c *cluster) judgeCronJobs(t *testing.T, operations ...string) {
 	}
 }
 
-// sendCron creates an AdvancedCronJob of a name.
+// sendCron creates an AdvancedCronJob with the given name.
 func (c *cluster) sendCron(ctx context.Context, name string, object tree, options ...client.CreateOption) (*unstructured.Unstructured, error) {
 	sent := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	sent.SetName(name)
 	return sent, c.Create(ctx, sent, options...)
 }
 
-// keepCron creates an AdvancedCronJob until the test ends.
+// keepCron creates an AdvancedCronJob that exists until the test ends.
 func (c *cluster) keepCron(t *testing.T, name string, object tree) *unstructured.Unstructured {
 	t.Helper()
 	sent, err := c.sendCron(t.Context(), name, object)

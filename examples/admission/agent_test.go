@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
-// agentPods is a cluster of the Pods of agents.
+// agentPods is a reader that finds the Pods of agents.
 type agentPods struct {
 	client.Reader
 
@@ -46,7 +46,7 @@ func agentPod(uid types.UID, account, node string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{ServiceAccountName: account, NodeName: node}}
 }
 
-// agentUser is an agent with claims: "pod-name=agent-1".
+// agentUser returns the user of an agent whose token has the given claims, such as "pod-name=agent-1".
 func agentUser(name string, claims ...string) authenticationv1.UserInfo {
 	user := authenticationv1.UserInfo{Username: "system:serviceaccount:" + name, Extra: map[string]authenticationv1.ExtraValue{}}
 	for _, claim := range claims {
@@ -56,7 +56,7 @@ func agentUser(name string, claims ...string) authenticationv1.UserInfo {
 	return user
 }
 
-// crr is a request of a Node, with a status and a container.
+// crr returns a ContainerRecreateRequest for a Node, with a status and a container.
 func crr(node string, status tree) tree {
 	return tree{
 		"apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
@@ -65,7 +65,7 @@ func crr(node string, status tree) tree {
 	}
 }
 
-// askAgents asks about an update by a user.
+// askAgents sends a review of a write by a user, and returns the message of the refusal.
 func askAgents(t *testing.T, server admissiontest.Server, user authenticationv1.UserInfo, object, old tree) string {
 	t.Helper()
 	operation := admissionv1.Update
@@ -84,7 +84,8 @@ func askAgents(t *testing.T, server admissiontest.Server, user authenticationv1.
 	return response.Result.Message
 }
 
-// TestAgentsOfNodes: whose Node an agent is, by the claims of its token. Whatever is unknown refuses.
+// TestAgentsOfNodes checks how the Node of an agent follows from the claims of the agent's token. If the Node is
+// unknown, the request is refused.
 func TestAgentsOfNodes(t *testing.T) {
 	const unbound, foreign, broken = "not bound to a Pod on a Node", "not of the agent's Node", "is unknown"
 	all := []string{"pod-name=agent-1", "pod-uid=u1", "node-name=n1"}
@@ -155,7 +156,8 @@ func TestAgentsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestAgentRights: what the agent of Node n1 may write. The policies have the same table on a real API server.
+// TestAgentRights checks what the agent of Node n1 may write. A test of the policies in examples/config/daemon checks
+// the same table on a real API server.
 func TestAgentRights(t *testing.T) {
 	pod := func(node string, annotations tree) tree {
 		return tree{"apiVersion": "v1", "kind": "Pod", "metadata": tree{"name": "p", "annotations": annotations}, "spec": tree{"nodeName": node}, "status": tree{"phase": "Running"}}

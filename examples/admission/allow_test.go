@@ -14,13 +14,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// post asks about an object at a path, served or not.
+// post sends a review of an object to a path that may have no handler of its own.
 func post(t testing.TB, handlers admissiontest.Server, path string, about *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	return handlers.Review(t, admission.RestPath, about, func(r *http.Request) { r.URL.Path = path })
 }
 
-// widget is a request about an object of a foreign kind.
+// widget returns a request about an object of a kind that is unknown to this project.
 func widget(t testing.TB) *admissionv1.AdmissionRequest {
 	t.Helper()
 	return admissiontest.Request(t, admissionv1.Create, admissiontest.Manifest(t, "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: a}"), nil)
@@ -81,7 +81,7 @@ func TestRestOfOwnKinds(t *testing.T) {
 	}
 }
 
-// TestAllowTellsFewPathsApart: no client can fill the memory with paths.
+// TestAllowTellsFewPathsApart: a client cannot fill the memory with many different paths.
 func TestAllowTellsFewPathsApart(t *testing.T) {
 	observed := map[string]int{}
 	handlers := handlersOf(admission.Options{UnknownPath: func(path string) { observed[path]++ }})

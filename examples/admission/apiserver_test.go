@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// cluster is the view of a single test on an API server that calls the handlers.
+// cluster is a test's client of an API server that calls the handlers.
 type cluster struct {
 	client.Client
 
@@ -83,14 +83,14 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// install serves the handlers, installs the manifests and points the manifests to the server, as a manager outside the
-// cluster does.
+// install serves the handlers and installs the manifests. The webhook configurations name the test's server by URL,
+// as for a manager outside the cluster.
 func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
 	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true, apps.GateResourceDistribution: true, apps.GateImagePullJob: true}
 	handlers := handlersOf(admission.Options{Gates: gates, Client: c})
-	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // about existing Pods
+	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // looks up existing Pods
 	handlers[requests] = handlersOf(admission.Options{Reader: c})[requests]
 	protecting := admission.Protection(admission.Options{Gates: map[apps.Gate]bool{
 		apps.GateResourcesDeletionProtection: true, apps.GateDeletionProtectionForCRDCascading: true,
@@ -159,14 +159,14 @@ func (c *cluster) configurations() []*unstructured.Unstructured {
 	return objects
 }
 
-// clientConfigs returns client configs by their paths.
+// clientConfigs returns the client configs of an object, each by the path of its webhook.
 func clientConfigs(object *unstructured.Unstructured) map[string]tree {
 	configs := map[string]tree{}
 	if clientConfig, ok, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
 		configs["/spec/conversion/webhook/clientConfig"] = clientConfig
 	}
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-	for i := range webhooks { // each webhook has its own
+	for i := range webhooks { // each webhook has its own client config
 		configs[fmt.Sprintf("/webhooks/%d/clientConfig", i)] = webhooks[i].(tree)["clientConfig"].(tree)
 	}
 	return configs
@@ -189,7 +189,7 @@ func (c *cluster) getKind(kind, version, name string) tree {
 	return decoded(c.t, object.Object)
 }
 
-// decoded gives numbers the types used in the rest of the tests.
+// decoded returns the object with numbers of the types that the other tests use.
 func decoded(t testing.TB, object tree) tree {
 	t.Helper()
 	var result tree
@@ -199,7 +199,8 @@ func decoded(t testing.TB, object tree) tree {
 	return result
 }
 
-// named is the object under another name in the test's namespace, without what the API server sets.
+// named returns a copy of the object with another name in the test's namespace, without the fields that the API
+// server sets.
 func (c *cluster) named(object tree, name string) *unstructured.Unstructured {
 	c.t.Helper()
 	o := &unstructured.Unstructured{}
@@ -237,7 +238,8 @@ func (c *cluster) kubectl(args ...string) string {
 	return string(out)
 }
 
-// CRDs are installed, and served in the stored version, without anybody to convert objects of the old version.
+// TestInstallCRDWithObjectsOfAnOldVersion: a CRD can be installed and serves the stored version, although no webhook
+// can convert objects of the old version yet.
 func TestInstallCRDWithObjectsOfAnOldVersion(t *testing.T) {
 	t.Parallel()
 	c := bare(t)
@@ -276,7 +278,7 @@ spec:
 		}
 		return nil
 	})
-	// A leftover would break tests that list everything.
+	// If the CRD were left, tests that list all objects would fail.
 	definition := &unstructured.Unstructured{Object: admissiontest.Manifest(t, before)}
 	if err := c.Delete(context.WithoutCancel(t.Context()), definition); err != nil {
 		t.Error(err)
@@ -306,7 +308,7 @@ func TestInstallAgain(t *testing.T) {
 			t.Errorf("%s (-before +after):\n%s", again[i].GetName(), diff)
 		}
 	}
-	// The first time the fields of the Service change owners.
+	// In the first installation, this test becomes the owner of the fields of the Service.
 	if err := errors.Join(config.InstallCRDs(t.Context(), c), config.InstallWebhooks(t.Context(), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +320,7 @@ func TestInstallAgain(t *testing.T) {
 func TestManifestsForKubectl(t *testing.T) {
 	c := start(t)
 	for _, flags := range [][]string{{"--server-side", "--field-manager=test"}, {}} {
-		// The manifests are already installed, at a different address. A dry run shows the effect on a new manifest.
+		// The manifests are already installed with another address. A dry run shows what kubectl would write.
 		dir := t.TempDir()
 		for _, name := range []string{"mutating", "validating"} {
 			raw, err := os.ReadFile("../config/webhook/" + name + ".yaml")
@@ -337,7 +339,7 @@ func TestManifestsForKubectl(t *testing.T) {
 	}
 }
 
-// E-1 and E-6: the manifests of the announcements, in v1alpha1, applied as users do.
+// TestAnnouncements applies the manifests of OpenKruise's release announcements, in v1alpha1, with kubectl.
 func TestAnnouncements(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--server-side"}} {
 		for name, want := range map[string]struct{ alpha, beta tree }{
@@ -373,13 +375,13 @@ func TestAnnouncements(t *testing.T) {
 						t.Errorf("no defaults: %v", got["spec"])
 					}
 				}
-				// V-42: reuse of claims, on by default in v1alpha1.
+				// In v1alpha1, the reuse of claims is on by default.
 				if diff := cmp.Diff(tree{"enablePVCReuse": true}, beta["spec"].(tree)["scaleStrategy"]); diff != "" {
 					t.Errorf("scaleStrategy (-want +got):\n%s", diff)
 				}
 				sent := leaves("", admissiontest.Load(t, "testdata/"+name+".yaml", "v1alpha1")["spec"], map[string]any{})
 				kept(t, sent, leaves("", alpha["spec"], map[string]any{}))
-				// Applying the same again writes nothing.
+				// Applying the same file again writes nothing.
 				c.kubectl(append([]string{"apply", "-n", c.namespace, "-f", file}, flags...)...)
 				if again := c.get("v1alpha1", name); again["metadata"].(tree)["resourceVersion"] != alpha["metadata"].(tree)["resourceVersion"] {
 					t.Errorf("applied again (-before +after):\n%s", cmp.Diff(alpha, again))
@@ -389,7 +391,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// kept checks that got has everything sent.
+// kept checks that got contains every value that was sent.
 func kept(t *testing.T, sent, got map[string]any) {
 	t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(sent)) {
@@ -406,7 +408,7 @@ func TestRefusedWithAllPaths(t *testing.T) {
 		object tree
 		want   []string
 	}{
-		// A negative number of replicas would be refused by the schema of the scale subresource, before anybody asks the
+		// The test uses no negative number of replicas: the schema would refuse the object before the API server calls the
 		// webhook.
 		{small(t, "v1alpha1", "  minReadySeconds: -1\n  updateStrategy: {partition: some, maxUnavailable: -3%, type: Blue}"), []string{
 			"spec.updateStrategy.type", "spec.updateStrategy.partition", "spec.updateStrategy.maxUnavailable", "spec.minReadySeconds",
@@ -459,7 +461,7 @@ func TestUnknownFieldsOfTemplatesAreKept(t *testing.T) {
 		for _, read := range []string{"v1alpha1", "v1beta1"} {
 			kept(t, sent, leaves("", c.get(read, version)["spec"], map[string]any{}))
 		}
-		// An edit through the second version.
+		// Then the object is edited through the other version.
 		other := map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"}[version]
 		c.kubectl("patch", "-n", c.namespace, "clonesets."+other+".apps.kruise.io", version, "--type=merge", "-p", `{"spec":{"replicas":4}}`)
 		got := c.get(version, version)["spec"].(tree)
@@ -470,8 +472,8 @@ func TestUnknownFieldsOfTemplatesAreKept(t *testing.T) {
 	}
 }
 
-// TestEveryField: an object with every field of the schema is kept, is served in both versions, and survives the way
-// through the second version.
+// TestEveryField: an object with every field of the schema is stored completely and served in both versions, and a
+// write through the other version loses nothing.
 func TestEveryField(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
@@ -563,7 +565,7 @@ func everyField(t *testing.T, kind, version, without string) tree {
 	return nil
 }
 
-// meaningful are the values of fields with restricted values, by the ends of their paths.
+// meaningful returns values for fields that accept only certain values, by the ends of the fields' paths.
 func meaningful(t *testing.T) map[string]any {
 	gates := []any{tree{"conditionType": "InPlaceUpdateReady"}}
 	template := admissiontest.Edit(t, small(t, "v1beta1"), "/spec/template/spec/readinessGates", gates)["spec"].(tree)["template"]
@@ -585,7 +587,7 @@ func meaningful(t *testing.T) map[string]any {
 	}
 }
 
-// fill sets every field below path.
+// fill returns a value for the schema in which every field is set.
 func (s openAPI) fill(t *testing.T, path, without string) any {
 	t.Helper()
 	for end, value := range meaningful(t) {
@@ -626,8 +628,8 @@ func (s openAPI) fill(t *testing.T, path, without string) any {
 	return nil
 }
 
-// TestWithoutConversion: a CRD applied without its conversion loses nothing. An object read as v1alpha1 lacks fields
-// unknown to v1alpha1, and nobody may write the object back.
+// TestWithoutConversion: while the conversion of a CRD is missing, no value is lost. An object that is read as
+// v1alpha1 lacks the fields that v1alpha1 does not have, so every write through v1alpha1 is refused.
 func TestWithoutConversion(t *testing.T) {
 	c := start(t)
 	c.create(admissiontest.Load(t, "../kinds/cloneset/testdata/everything.yaml", "v1beta1"), "web")

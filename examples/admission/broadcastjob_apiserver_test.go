@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
-// everywhere is a job for all Nodes, in a version.
+// everywhere returns a BroadcastJob for all Nodes, in a version.
 func everywhere(version string) string {
 	return `apiVersion: apps.kruise.io/` + version + `
 kind: BroadcastJob

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// podOn makes a Pod recorded as running on a new Node.
+// podOn creates a new Node, and a Pod whose status says that the Pod runs on the Node.
 func (c *cluster) podOn(t *testing.T, name string, nodeLabels map[string]string) *corev1.Pod {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name, Labels: nodeLabels}}
@@ -94,7 +94,7 @@ func TestContainerRecreateRequestsOnTheAPIServer(t *testing.T) {
 		if diff := cmp.Diff(want, annotations); diff != "" {
 			t.Errorf("annotations (-want +got):\n%s", diff)
 		}
-		// The agent reports in its own version, and loses nothing.
+		// An agent writes the status in another version, and no field of the object is lost.
 		agent := c.named(shown, "restart-v1beta1")
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(agent), agent); err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func TestConvert(t *testing.T) {
 					if diff := cmp.Diff(template, object["spec"].(tree)["template"]); diff != "" {
 						t.Errorf("template (-want +got):\n%s", diff)
 					}
-					delete(object["metadata"].(tree), "annotations") // conversion keeps its notes there
+					delete(object["metadata"].(tree), "annotations") // conversion stores fields of the other version in annotations
 					got = append(got, object["metadata"])
 				}
 				if diff := cmp.Diff(sent, got); diff != "" {
@@ -72,7 +72,7 @@ func TestConvertNothing(t *testing.T) {
 	}
 }
 
-// The API server converts parts of objects for server-side apply.
+// TestConvertParts: for server-side apply, the API server also converts objects that contain only some fields.
 func TestConvertParts(t *testing.T) {
 	for from, to := range map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"} {
 		for _, part := range []string{`{}`, `{"spec":null}`, `{"metadata":null}`, `{"spec":{"replicas":3}}`, `{"status":{}}`} {

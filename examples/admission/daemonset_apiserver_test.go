@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// startDaemonSets serves DaemonSets alone.
+// startDaemonSets starts an API server whose only webhooks are the webhooks for DaemonSets.
 func startDaemonSets(t *testing.T) *cluster {
 	t.Helper()
 	c := bare(t)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// judgement is how long the API server may take to validate an object. At the same time the API server itself waits for
-// the webhook's response.
+// judgement is how long the API server may take to validate an object. The limit is short, because the API server
+// waits for the webhook's response at the same time.
 const judgement = 3 * time.Second
 
 // DryRun asks the API server to validate objects by dry-run creations, because the API server knows its own rules best.

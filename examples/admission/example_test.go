@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/cloneset"
 )
 
-// Serves every path on a server of one's own and asks for the defaults of an object, as the API server would.
+// The example serves every path on a server, and asks for the defaults of an object as the API server would.
 func ExampleHandlers() {
 	mux := http.NewServeMux()
 	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateTemplateNoDefaults: true}}

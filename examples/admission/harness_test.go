@@ -25,13 +25,13 @@ func handlersOf(options admission.Options) admissiontest.Server {
 	return admission.Handlers(options, append(kind.Endpoints(kinds.All(), options), admission.Protection(options), admission.Agents(options))...)
 }
 
-// small is the smallest valid CloneSet in a version, with more lines of spec.
+// small returns the smallest valid CloneSet in a version, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return smallOf(t, "CloneSet", version, more...)
 }
 
-// smallOf is the smallest valid object of a kind, from the room of the kind.
+// smallOf returns the smallest valid object of a kind, from the testdata of the kind.
 func smallOf(t testing.TB, kind, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "../kinds/"+strings.ToLower(kind)+"/testdata/small.yaml", version, more...)

@@ -44,7 +44,7 @@ func withTemplate(t testing.TB, change func(template, container tree)) tree {
 	return object
 }
 
-// repeated returns n values.
+// repeated returns n values made by a function.
 func repeated(n int, value func(i int) any) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -53,7 +53,7 @@ func repeated(n int, value func(i int) any) []any {
 	return out
 }
 
-// empty is a reader without objects, and counts requests.
+// empty is a reader that finds no objects, and counts requests.
 type empty struct {
 	client.Reader
 
@@ -70,7 +70,7 @@ func (e *empty) List(context.Context, client.ObjectList, ...client.ListOption) e
 	return nil
 }
 
-// TestHostileIsAnsweredShortly: every fault gets a small answer, and causes few requests.
+// TestHostileIsAnsweredShortly: the response to every harmful object is small, and admission sends few requests.
 func TestHostileIsAnsweredShortly(t *testing.T) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies()) {
 		content := named(t, object)
@@ -100,13 +100,13 @@ func imageGates() map[apps.Gate]bool {
 	return apps.ResolveGates(map[apps.Gate]bool{apps.GateImagePullJob: true})
 }
 
-// named returns the content under a name.
+// named returns the content of an object, with a name.
 func named(t testing.TB, object hostile.Object) tree {
 	t.Helper()
 	return admissiontest.Edit(t, object.Content, "/metadata/name", "web")
 }
 
-// BenchmarkHostile measures hostile objects: at most a second and 64 MiB are wanted.
+// BenchmarkHostile measures the review of harmful objects. The aim is at most a second and 64 MiB.
 func BenchmarkHostile(b *testing.B) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies()) {
 		content := named(b, object)
@@ -194,7 +194,7 @@ func fromAddress(address string, body io.Reader, length int64) func(*http.Reques
 	return func(r *http.Request) { r.RemoteAddr, r.Body, r.ContentLength = address, closer, length }
 }
 
-// slow is a reader that answers when told to.
+// slow is a reader that returns only after the test has closed a channel.
 type slow struct {
 	client.Reader
 
@@ -210,8 +210,9 @@ func (s *slow) Get(ctx context.Context, key client.ObjectKey, _ client.Object, _
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
 }
 
-// TestReviewsWaitForEachOther: large reviews run singly per address and in pairs in all, small reviews run side by
-// side, and nobody waits for ever. A busy sender keeps nobody else out.
+// TestReviewsWaitForEachOther: at most one large review per address and two large reviews in all are processed at a
+// time. Small reviews are processed concurrently. Every wait ends, and a busy client does not keep other clients
+// waiting.
 func TestReviewsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, cutOff := &slow{answer: make(chan struct{})}, map[int]int{}
@@ -248,7 +249,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 		}
 		send(8, "192.0.2.7", 6<<20)
 		answered("before anything is answered", map[int]int{})
-		time.Sleep(time.Second) // of a clock that advances when all goroutines wait
+		time.Sleep(time.Second) // the clock advances when all goroutines wait
 		send(1, "192.0.2.1", 6<<20)
 		send(1, "2001:db8::1", 6<<20)
 		answered("all have to wait", map[int]int{})
@@ -266,7 +267,8 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 	})
 }
 
-// TestWhoTakesMostLosesIts: memory for waiting reviews is limited, and the address with the largest share pays.
+// TestWhoTakesMostLosesIts: the memory for waiting reviews is limited. Above the limit, a review is refused from the
+// address that uses most of the memory.
 func TestWhoTakesMostLosesIts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slow{answer: make(chan struct{})}
@@ -292,7 +294,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 			synctest.Wait()
 		}
 		const blocks = "  scaleStrategy: {podsToDelete: [web-1]}"
-		// Small reviews that came first and have not arrived yet are never sent away, whoever sent the reviews.
+		// Small reviews that are still being received are never refused, whichever address sends them.
 		finish := []func(){}
 		for i, from := range []string{"192.0.2.7", "192.0.2.9", "192.0.2.10", "192.0.2.11", "192.0.2.12"} {
 			codes[from] = map[int]int{}
@@ -305,7 +307,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 				codes[from][code]++
 			}()
 			finish = append(finish, func() {
-				_, _ = writer.Write(body) // if the review was sent away, nobody reads until the pipe is closed
+				_, _ = writer.Write(body) // if the review was refused, the write ends when the pipe is closed
 				_ = writer.Close()
 			})
 			t.Cleanup(func() { _ = reader.Close() })
@@ -321,7 +323,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		// A single review of 6 MiB is worked on, ten have room to wait, and the second address takes a place of the ten.
+		// One review of 6 MiB is being processed, and ten can wait. The second address gets one of the ten places.
 		want := map[string]map[int]int{
 			"192.0.2.7": {http.StatusServiceUnavailable: 20, http.StatusOK: 101}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100},
 			"192.0.2.9": {http.StatusOK: 1}, "192.0.2.10": {http.StatusOK: 1}, "192.0.2.11": {http.StatusOK: 1}, "192.0.2.12": {http.StatusOK: 1},
@@ -333,7 +335,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 	})
 }
 
-// TestCutOff: reviews cut off are counted, on every path for reviews.
+// TestCutOff: on every path for reviews, the metric counts reviews that were refused without being read.
 func TestCutOff(t *testing.T) {
 	for path := range handlersOf(admission.Options{}) {
 		if path == admission.HealthzPath {
@@ -362,7 +364,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestProblemsAreCapped: the first ones are named, and how many more there are.
+// TestProblemsAreCapped: a response contains the first errors, and the number of further errors.
 func TestProblemsAreCapped(t *testing.T) {
 	object := small(t, "v1beta1")
 	object["spec"].(tree)["updateStrategy"] = tree{"type": "OnDelete", "rollingUpdate": tree{
@@ -375,9 +377,9 @@ func TestProblemsAreCapped(t *testing.T) {
 	}
 }
 
-// TestAdmittedConverts draws objects with invalid values, keys in different case, long, deep and odd values. Every
-// admitted object converts to the second version and back without loss, within the limits of the API server.
-// HOSTILE_OBJECTS sets the number of objects, and HOSTILE_FIRST_SEED the first seed.
+// TestAdmittedConverts makes random objects: with invalid values, keys in another case, and long, deep or unusual
+// values. Every admitted object can be converted to the other version and back without loss, within the limits of the
+// API server. HOSTILE_OBJECTS sets the number of objects, and HOSTILE_FIRST_SEED the first seed.
 func TestAdmittedConverts(t *testing.T) {
 	objects, first := 300, 0
 	for name, number := range map[string]*int{"HOSTILE_OBJECTS": &objects, "HOSTILE_FIRST_SEED": &first} {
@@ -435,7 +437,7 @@ func parsed(t testing.TB, raw []byte) (out tree) {
 	return out
 }
 
-// isAdmitted has the object defaulted and judged.
+// isAdmitted sends the object to the mutating and the validating webhook, and reports whether both admit the object.
 func isAdmitted(t *testing.T, handlers admissiontest.Server, object *tree, seed uint64, what []string) bool {
 	t.Helper()
 	send := func(path string) *admissionv1.AdmissionResponse {
@@ -462,7 +464,7 @@ func isAdmitted(t *testing.T, handlers admissiontest.Server, object *tree, seed 
 	return send(admissiontest.Path("validate", *object)).Allowed
 }
 
-// checkConverts converts there and back.
+// checkConverts converts an object to the other version and back, and compares.
 func checkConverts(t *testing.T, object tree) {
 	t.Helper()
 	self, other := object["apiVersion"].(string), "apps.kruise.io/v1alpha1"
@@ -501,7 +503,7 @@ func checkConverts(t *testing.T, object tree) {
 	}
 }
 
-// isDefault reports whether a value of the strategies equals its absence.
+// isDefault reports whether a value of an update strategy means the same as no value.
 func isDefault(path string, value any) bool {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "gracePeriodSeconds":

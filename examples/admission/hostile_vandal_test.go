@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
-// place is a value in an object, with functions to change the value.
+// place is a value at a path in an object, with functions that replace or remove the value.
 type place struct {
 	path   string
 	value  any
@@ -36,7 +36,7 @@ func places(path string, value any, set func(any), remove func(), out []place) [
 	return out
 }
 
-// vandalise makes a change storable without webhooks, and names the change.
+// vandalise makes a random change that could be stored while no webhooks exist, and describes the change.
 func vandalise(r *rand.Rand, object tree) string {
 	switch r.IntN(12) {
 	case 0:
@@ -60,14 +60,14 @@ func vandalise(r *rand.Rand, object tree) string {
 	return fmt.Sprintf("%s=%.60v", p.path, value)
 }
 
-// annotate fills the annotations up, to their limit at times.
+// annotate adds an annotation of a random size, up to the limit for all annotations.
 func annotate(r *rand.Rand, object tree) string {
 	size := []int{1, 1000, 200_000, 261_000, 262_000}[r.IntN(5)]
 	object["metadata"].(tree)["annotations"] = tree{"a": strings.Repeat("x", size)}
 	return fmt.Sprint("annotations of ", size)
 }
 
-// forgeNote writes a note as conversion might have written, or not.
+// forgeNote adds an annotation like those in which conversion stores fields, with valid or invalid content.
 func forgeNote(r *rand.Rand, object tree) string {
 	paths := [][]string{
 		{"metadata", "labels", "bad key!"},
@@ -102,7 +102,7 @@ func forgeNote(r *rand.Rand, object tree) string {
 	return fmt.Sprintf("%s %s", key, note)
 }
 
-// junk is a replacement for a value. Only parts without a schema get unknown keys.
+// junk returns a random replacement for a value. Only parts without a schema get unknown keys.
 func junk(r *rand.Rand, was any, schemaless bool) any {
 	values := []any{
 		nil, nil, "", 0.0, -1.0, 3.0, 1e10,

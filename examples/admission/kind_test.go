@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// thing is a kind with a single version.
+// thing is the Go type of a kind with a single version.
 type thing struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -71,7 +71,7 @@ func TestKindOfOneVersion(t *testing.T) {
 	if e := kind.endpoint(); e.convert != nil {
 		t.Error("a kind of one version is converted")
 	}
-	// Without ValidateDelete nothing is protected, and nothing is decoded.
+	// Without ValidateDelete, every deletion is admitted, and the object is not decoded.
 	req := writing("")
 	req.Operation, req.OldObject.Raw = admissionv1.Delete, []byte("junk")
 	if response := kind.Validate(t.Context(), req); !response.Allowed {

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// TestMutateKeepsWhatItDoesNotKnow: unchanged stay fields of a newer Kubernetes, values with a different spelling in Go
-// types, and absent values shown by Go types.
+// TestMutateKeepsWhatItDoesNotKnow: the patch changes neither fields of a newer Kubernetes, nor values that Go types
+// would write differently, nor absent values that Go types would write as zero values.
 func TestMutateKeepsWhatItDoesNotKnow(t *testing.T) {
 	const strange = `
   volumeClaimTemplates:
@@ -59,8 +59,8 @@ func TestMutateKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestMutateRemovesObsoleteNotes: a note in a v1alpha1 object made obsolete by an edit goes, or the next conversion
-// would revive the note.
+// TestMutateRemovesObsoleteNotes: if an edit makes the stored fields in the annotation of a v1alpha1 object obsolete,
+// the patch removes these fields. Otherwise the next conversion would restore them.
 func TestMutateRemovesObsoleteNotes(t *testing.T) {
 	const note = `{"when":["RollingUpdate","Blue"],"fields":[{"path":["spec","updateStrategy","rollingUpdate","paused"],"kept":true}]}`
 	object := admissiontest.Edit(t, small(t, "v1alpha1"), "/metadata/annotations", tree{apps.AnnotationV1beta1Only: note})

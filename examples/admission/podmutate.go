@@ -24,9 +24,9 @@ const ValidatePodPath = "/validate-pod"
 // ValidateNewPodPath is the path of reviews about new Pods after all mutating webhooks.
 const ValidateNewPodPath = "/validate-new-pod"
 
-// Pods serves the webhooks for Pods: for new Pods, for Pods about to be taken out of service, and for new Pods about to
-// be stored. The functions are called for each request, because the handlers' parts are made after the server. While a
-// function returns nil, Pods have to wait.
+// Pods serves the webhooks for Pods. mutate, validate and comes return the handlers for the paths [MutatePodPath],
+// [ValidatePodPath] and [ValidateNewPodPath]. The functions are called for each request, because the handlers are
+// made later than the server. While a function returns nil, requests are refused, and Pods have to wait.
 func Pods(mutate, validate, comes func() admission.Handler) Endpoint {
 	return podEndpoint{mutate, validate, comes}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// refused deletes an object and wants a refusal with the text.
+// refused tries to delete an object, and fails the test unless the deletion is refused with the text.
 func (c *cluster) refused(t *testing.T, object client.Object, says string) {
 	t.Helper()
 	if err := c.Delete(t.Context(), object); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
@@ -41,7 +41,7 @@ func (c *cluster) made(t *testing.T, object client.Object, protection string) {
 	}
 }
 
-// removed deletes an object without protection.
+// removed deletes an object that is not protected.
 func (c *cluster) removed(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := c.Delete(t.Context(), object); err != nil {
@@ -158,12 +158,12 @@ func (c *cluster) protectsNamespaces(t *testing.T) {
 		}
 	}
 	c.refused(t, namespace, "1 bound PersistentVolumeClaims (>0)")
-	c.removed(t, bound) // a finalizer may hold the claim for a moment: objects being deleted do not count
+	c.removed(t, bound) // a finalizer may hold the claim for a moment, and objects being deleted do not count
 	c.removed(t, namespace)
 }
 
-// namesWhatHoldsNamespaces: a Namespace without the label goes except for its protected objects, and names the
-// protected objects. The same holds for a deletion of all objects of a kind.
+// namesWhatHoldsNamespaces: if a Namespace without the label is deleted, all its objects are deleted except protected
+// objects, and the status of the Namespace names these. The same holds for a deletion of all objects of a kind.
 func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-held"}}
 	c.made(t, namespace, "")

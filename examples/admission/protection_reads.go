@@ -18,7 +18,7 @@ import (
 // errNoReader means that no Reader was given.
 var errNoReader = errors.New("there is no client to look it up with")
 
-// pageOfContent is the size of a page of a list: the first page that contains relevant objects decides.
+// pageOfContent is the size of a page of a list. The count ends with the first page that contains relevant objects.
 const pageOfContent = 500
 
 // podsAndClaims counts the active Pods in a namespace, or if there are none, its bound claims.
@@ -77,8 +77,8 @@ func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataLis
 	return list
 }
 
-// count counts, page by page until the first, the objects for which matters returns true and that are not being
-// deleted. If matters is nil, all objects count.
+// count counts the objects for which matters returns true and that are not being deleted. The count reads page by
+// page, and ends with the first page that contains such objects. If matters is nil, all objects count.
 func (p *protection) count(ctx context.Context, list client.ObjectList, matters func(client.Object) bool, options ...client.ListOption) (content, error) {
 	if p.options.Reader == nil {
 		return content{}, errNoReader

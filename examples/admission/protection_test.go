@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// protectionOn has the gates on, and a broken reader.
+// protectionOn returns options with the feature gates on, and a Reader whose lists fail.
 func protectionOn() admission.Options {
 	broken := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no answer")
@@ -109,8 +109,8 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// TestContentOfCRDs: custom resources are read in a served version, whichever is stored. A kind not found counts as
-// never served only if the CRD was never established.
+// TestContentOfCRDs: custom resources are counted in a served version, even if another version is stored. If the API
+// server does not find the kind, the count is zero only if the CRD was never established.
 func TestContentOfCRDs(t *testing.T) {
 	for _, tc := range []struct {
 		name, versions, status string

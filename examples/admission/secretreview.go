@@ -14,7 +14,7 @@ import (
 const managerAccount = "kruise-manager"
 
 // SecretReview asks the API server whether the author of a request may read Secrets. A controller reads the Secrets
-// with its own rights, so without the review anybody could use Secrets by naming the Secrets in an object.
+// with the manager's permissions, so without the review every author of an object could use any Secret.
 type SecretReview struct {
 	client  client.Writer
 	manager string // the manager's user name

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// warnings keeps the API server's warnings.
+// warnings records the API server's warnings.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
@@ -192,8 +192,8 @@ spec:
 	}
 }
 
-// warnsOfOldStrategy: a manifest of OpenKruise 0.1 is accepted from strict clients too, with advice about the
-// replacement.
+// warnsOfOldStrategy: a manifest of OpenKruise 0.1 with the field spec.strategy is accepted, also from clients with
+// strict field validation, and a warning names the new field.
 func (c *cluster) warnsOfOldStrategy(t *testing.T) {
 	const want = "spec.strategy has no effect and is not stored: use spec.updateStrategy"
 	for name, tc := range map[string]struct {

@@ -22,7 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
-// TestTemplatesAreJudgedByTheAPIServer: a template forbidden in a Deployment is refused, with the same fields.
+// TestTemplatesAreJudgedByTheAPIServer: if the API server refuses a template in a Deployment, admission refuses the
+// template in a kind of this project, with the same fields.
 func TestTemplatesAreJudgedByTheAPIServer(t *testing.T) {
 	c := start(t)
 	raw, err := os.ReadFile("testdata/templates.yaml")
@@ -72,12 +73,12 @@ func (c *cluster) fieldsRefused(t *testing.T, object tree) (fields []string) {
 	return fields
 }
 
-// judge answers creations of PodTemplates.
+// judge is a client that answers dry-run creations of PodTemplates.
 type judge struct {
 	client.Writer
 
 	asked  []*corev1.PodTemplate
-	until  []time.Time // deadlines of the questions
+	until  []time.Time // the deadlines of the requests
 	answer func(*corev1.PodTemplate) error
 }
 
@@ -93,8 +94,8 @@ func (j *judge) Create(ctx context.Context, obj client.Object, opts ...client.Cr
 	return j.answer(template)
 }
 
-// TestTemplateQuestionsShareADeadline: the API server waits for the answer to its own review meanwhile, whether one
-// question about a template is asked or two.
+// TestTemplateQuestionsShareADeadline: two requests about a template together take no longer than one may take,
+// because the API server waits for the response to its own review.
 func TestTemplateQuestionsShareADeadline(t *testing.T) {
 	template := func(image string) admission.PodTemplate {
 		return admission.PodTemplate{PodTemplateSpec: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}}
@@ -111,7 +112,7 @@ func TestTemplateQuestionsShareADeadline(t *testing.T) {
 
 func TestTemplates(t *testing.T) {
 	kind := schema.GroupKind{Kind: "PodTemplate"}
-	// Images containing "bad" are wrong, and so are mounts of missing volumes.
+	// The test's API server refuses images that contain "bad", and mounts of missing volumes.
 	strict := func(template *corev1.PodTemplate) error {
 		var errs field.ErrorList
 		spec, at := &template.Template.Spec, field.NewPath("template", "spec")
@@ -152,7 +153,7 @@ func TestTemplates(t *testing.T) {
 		answer   func(*corev1.PodTemplate) error
 		asked    int
 		want     []string // causes
-		unsaid   string   // why the API server gave no judgement; only the observer is told
+		unsaid   string   // why the API server did not validate the template; only the observer gets this text
 	}{
 		{name: "good", new: object("[" + good + "]"), answer: strict, asked: 1},
 		{name: "bad", new: object("[" + bad + "]"), answer: strict, asked: 1, want: []string{at + `[0].image: Invalid value: "bad": is bad`}},

@@ -33,10 +33,10 @@ func transfer(start time.Duration, bytes int64) time.Duration {
 	return start + time.Duration(bytes)*time.Second/minRate
 }
 
-// limiter limits the total cost of reviews, whoever sends them. A review is first received and charged for the bytes
-// received so far, so a client that sends nothing uses nothing. Then the review waits for its turn to be processed:
-// small reviews do not wait for large reviews, and no address uses more than half of the capacity. limiter is safe for
-// concurrent use.
+// limiter limits the total cost of reviews from all clients. A review is first received, and counted with the bytes
+// received so far, so a client that sends nothing uses nothing. Then the review waits until it may be processed:
+// small reviews do not wait for large reviews, and no address uses more than half of the capacity. limiter is safe
+// for concurrent use.
 type limiter struct {
 	waiting      *waiting
 	small, large *lane
@@ -122,10 +122,10 @@ func (l *limiter) acquire(ctx context.Context, g *guest, size int64) (release fu
 	return l.large.acquire(ctx, g.source.large, size)
 }
 
-// read reads the body of a review, and charges for bytes as they are received. The error comes from a deadline or the
+// read reads the body of a review, and counts bytes as they are received. The error comes from a deadline or the
 // connection.
 func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
-	// only writers in tests do not support deadlines
+	// Only response writers of tests do not support deadlines.
 	setReadDeadline(w, transfer(arrivalStart, r.ContentLength))
 	const chunk = 64 << 10
 	body := make([]byte, 0, min(r.ContentLength+1, chunk))

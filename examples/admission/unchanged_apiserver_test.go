@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// inService are kinds whose admission depends on something that runs: a manifest alone is refused.
+// inService returns kinds whose objects admission accepts only if another object exists, such as a running Pod.
 func inService() map[string]string {
 	return map[string]string{
 		"ContainerRecreateRequest": "a request is about a running Pod",
@@ -28,8 +28,8 @@ func inService() map[string]string {
 	}
 }
 
-// manifestsOf returns the manifests of a kind's room by version, full of values without a meaning. NAME is a
-// placeholder. A room without a manifest in v1alpha1 has the same fields in both versions.
+// manifestsOf returns the manifests of a kind by version, from the kind's testdata. Every field has some value; NAME
+// is a placeholder. A kind without a manifest in v1alpha1 has the same fields in both versions.
 func manifestsOf(t *testing.T, row kind.Row) map[string]string {
 	t.Helper()
 	read := func(version string) ([]byte, error) {
@@ -53,8 +53,8 @@ func manifestsOf(t *testing.T, row kind.Row) map[string]string {
 	return map[string]string{"v1alpha1": string(alpha), "v1beta1": string(beta)}
 }
 
-// TestUnchangedManifests: applying an unchanged file again, in either way, changes nothing, and neither does replacing
-// an object by the file.
+// TestUnchangedManifests: applying an unchanged file again changes nothing, with client-side and with server-side
+// apply. Replacing the object by the file changes nothing either.
 func TestUnchangedManifests(t *testing.T) {
 	for _, row := range kinds.All() {
 		t.Run(row.Kind.Kind, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestUnchangedManifests(t *testing.T) {
 	}
 }
 
-// served returns a cluster that serves a kind, in all versions. Kinds not served by all tests are served alone.
+// served returns a cluster that serves a kind in all versions. A kind that start does not serve is served alone.
 func served(t *testing.T, row kind.Row) *cluster {
 	t.Helper()
 	c := start(t)

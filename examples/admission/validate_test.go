@@ -78,7 +78,8 @@ func TestReviewsOfV1beta1(t *testing.T) {
 	}
 }
 
-// TestUndecodableObjectsLeave: stored invalid objects can be released: finalizers and labels are not about the spec.
+// TestUndecodableObjectsLeave: finalizers and labels of stored invalid objects can be removed, because the spec is
+// unchanged.
 func TestUndecodableObjectsLeave(t *testing.T) {
 	undecodable := func(more tree) tree {
 		object := withTemplate(t, func(p, _ tree) { p["spec"].(tree)["overhead"] = tree{"cpu": "oops"} })

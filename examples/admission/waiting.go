@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// waiting charges reviews that are being received or are waiting, by their memory. If the limit is exceeded, the
-// address with the largest share loses its largest review, the oldest of several, and so on: an API server sends the
-// reviews of all its users.
+// waiting counts the memory of the reviews that are being received or are waiting. If the limit is exceeded, reviews
+// of the address with the largest share are refused until the limit holds: the largest review first, and of several
+// the oldest. An API server sends the reviews of all its users, so many reviews can be in progress at the same time.
 type waiting struct {
 	most int64
 
@@ -56,7 +56,7 @@ func (w *waiting) enter(address string, sendAway func(), small, large *lane) *gu
 	return g
 }
 
-// arrived charges for received bytes.
+// arrived counts received bytes.
 func (g *guest) arrived(bytes int64) {
 	g.room.mu.Lock()
 	defer g.room.mu.Unlock()
@@ -75,7 +75,8 @@ func (w *waiting) add(g *guest, bytes int64) {
 	}
 }
 
-// largest returns the source with the largest share. A source with a share has a waiting review.
+// largest returns the source with the largest share. A source with a share has at least one review that can be
+// refused.
 func (w *waiting) largest() (largest *source) {
 	for _, from := range w.sources {
 		if largest == nil || from.bytes > largest.bytes {

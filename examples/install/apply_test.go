@@ -31,15 +31,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// cluster is the control plane as seen by its administrator.
+// cluster is a client of the control plane with the rights of an administrator.
 type cluster struct {
 	client.WithWatch
 	t          testing.TB
 	kubeconfig string
 }
 
-// fresh returns the control plane without cluster-wide installations of an earlier test and without remains of a
-// manager.
+// fresh returns the control plane, without the cluster-wide objects that an earlier test has installed and without
+// objects that a manager has left.
 func fresh(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -74,9 +74,9 @@ func fresh(t testing.TB) *cluster {
 	return out
 }
 
-// letGo takes the finalizers off an object that stays without a holder. The API server looks for the objects of a CRD
-// without a time limit, in a storage replaced at each change of the CRD. Once in many runs the API server never comes
-// back from there.
+// letGo removes the finalizers of an object that is not deleted. When a CRD is deleted, the API server looks for the
+// CRD's objects without a time limit, in a storage that is replaced at each change of the CRD. In rare runs this
+// search never ends.
 func (c *cluster) letGo(ctx context.Context, obj client.Object) {
 	c.t.Logf("%s does not go away: %v", obj.GetName(), c.conditions(obj))
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -85,7 +85,7 @@ func (c *cluster) letGo(ctx context.Context, obj client.Object) {
 	}
 }
 
-// conditions returns the present conditions of the object, to say why the object stays.
+// conditions returns the present conditions of the object, which say why the object is not deleted.
 func (c *cluster) conditions(obj client.Object) any {
 	kind, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *cluster) conditions(obj client.Object) any {
 	return conditions
 }
 
-// apply applies with kubectl, by server-side apply.
+// apply applies manifests with kubectl, by server-side apply.
 func (c *cluster) apply(args ...string) {
 	c.t.Helper()
 	must(c.t)(kubectl(c.t, append([]string{"--kubeconfig", c.kubeconfig, "apply", "--server-side"}, args...)...))
@@ -121,7 +121,8 @@ func (c *cluster) read(objects map[string]*unstructured.Unstructured) map[string
 	return out
 }
 
-// untilRunning waits until CRDs can be used and the Deployment has all replicas. Afterwards nothing changes by itself.
+// untilRunning waits until the CRDs can be used and the Deployment has all replicas. Afterwards nothing changes any
+// more.
 func (c *cluster) untilRunning(objects map[string]*unstructured.Unstructured) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(context.Context) error {
@@ -201,8 +202,8 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-// withoutTimes drops from policies how old their fields are: once the API server has written the status of a policy,
-// the next application renews the times. The generation of a policy still tells of changes.
+// withoutTimes removes from policies the times in managedFields. Once the API server has written the status of a
+// policy, the next application renews these times. The generation of a policy still shows a change.
 func withoutTimes(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	for _, obj := range objects {
 		if obj.GetKind() == "ValidatingAdmissionPolicy" {
@@ -227,8 +228,8 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
 					})
-					// Objects without a namespace reach into all namespaces, so no role for a namespace lets anybody write such an
-					// object. A ResourceDistribution may hold a Secret, too.
+					// Objects without a namespace affect all namespaces, so no role for a namespace lets users write such an object.
+					// A ResourceDistribution may also contain a Secret.
 					grants := slices.Contains(want, verb) && (verb == "get" || !k.ClusterScoped) && k.Resource != "resourcedistributions"
 					if granted != grants {
 						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
@@ -256,7 +257,8 @@ func (c *cluster) checkPods() {
 	if len(nodes) != 2 {
 		c.t.Errorf("Pods by Node are %v, want one on each of two", nodes)
 	}
-	// The API server warns if a running Pod breaks the rules, as agents do: sockets of runtimes belong to root.
+	// The API server warns if a running Pod breaks the rules. The agents' Pods do, because the sockets of container
+	// runtimes belong to root.
 	out, err := kubectl(c.t, "--kubeconfig", c.kubeconfig, "label", "--dry-run=server", "--overwrite", "--warnings-as-errors",
 		"namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	if err == nil || !strings.Contains(err.Error(), "kruise-daemon-") || strings.Contains(err.Error(), "kruise-controller-manager") {
@@ -264,8 +266,8 @@ func (c *cluster) checkPods() {
 	}
 }
 
-// TestHelmRelease: Helm itself installs, upgrades and removes the chart. The manager's additions to its objects survive
-// an upgrade (MG-29), and workloads survive a removal, because their CRDs stay (compare MG-28).
+// TestHelmRelease: Helm installs, upgrades and removes the chart. The fields that the manager adds to the chart's
+// objects survive an upgrade, and workloads survive the removal, because their CRDs stay.
 func TestHelmRelease(t *testing.T) {
 	c := fresh(t)
 	elsewhere := "helm-" + rand.String(5)
@@ -273,7 +275,7 @@ func TestHelmRelease(t *testing.T) {
 		t.Helper()
 		return must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig, "--namespace", "default")...))
 	}
-	// Cluster roles of the other tests are taken over.
+	// The release takes over the cluster roles of the other tests.
 	upgrade := []string{
 		"upgrade", "--install", "kruise", "examples/charts/kruise", "--take-ownership", "--force-conflicts", "--wait", "--timeout=2m",
 		"--set", "installation.namespace=" + elsewhere,
@@ -333,7 +335,7 @@ func TestHelmRelease(t *testing.T) {
 	}
 }
 
-// follow follows the notes after an installation, and checks the notes.
+// follow carries out the notes that the chart prints after an installation, and checks the result.
 func (c *cluster) follow(notes, namespace string) {
 	c.t.Helper()
 	var crds []string
@@ -360,8 +362,8 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
-// checkLeftAlone checks a kind after the removal of the chart. As the notes say, the stored version can be used, and
-// a second version cannot, because nobody converts the objects.
+// checkLeftAlone checks a kind after the removal of the chart. As the notes say, objects can be used in the stored
+// version, and not in another version, because no webhook converts them.
 func (c *cluster) checkLeftAlone(k kind.Row) {
 	c.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "examples/kinds", k.Name(), "testdata/manifests", k.Kind.Version+".yaml"))
@@ -373,7 +375,7 @@ func (c *cluster) checkLeftAlone(k kind.Row) {
 		c.t.Fatal(err)
 	}
 	left.SetNamespace(env.Namespace(c.t))
-	// The API server forgets webhooks a moment after their deletion.
+	// The API server still calls deleted webhooks for a moment.
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, left) })
 	c.t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(c.t.Context()), left) })
 	if !k.Converted {
@@ -386,7 +388,7 @@ func (c *cluster) checkLeftAlone(k kind.Row) {
 	}
 }
 
-// authority returns a CA bundle accepted by the API server: the API server's own.
+// authority returns a CA bundle that the API server accepts: the API server's own.
 func (c *cluster) authority() string {
 	c.t.Helper()
 	var maps corev1.ConfigMap

@@ -17,8 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestShutdownFitsIntoTheGracePeriod: the end of a Pod fits into its grace period. The end consists of the pause in
-// which API servers learn of the end, the end of running work, and the release of the Lease.
+// TestShutdownFitsIntoTheGracePeriod: the shutdown of a manager takes no longer than its Pod's grace period. The
+// shutdown consists of the pause in which API servers learn of it, the end of running work, and the release of the
+// Lease.
 func TestShutdownFitsIntoTheGracePeriod(t *testing.T) {
 	for name, text := range map[string]string{"kustomization": kustomize(t), "chart": must(t)(template(t))} {
 		pod := as[appsv1.Deployment](t, find(t, parse(t, text), "Deployment", "")).Spec.Template.Spec
@@ -51,7 +52,7 @@ func TestBudgetOfDisruptions(t *testing.T) {
 		{[]string{`podDisruptionBudget.maxUnavailable="50%"`}, spec(nil, ptr.To(intstr.FromString("50%")))},
 		{[]string{`podDisruptionBudget.minAvailable=1`}, spec(one, nil)},
 		{[]string{`podDisruptionBudget.enabled=false`}, nil},
-		{[]string{`manager.replicas=1`}, nil}, // a single Pod can only be spared for ever
+		{[]string{`manager.replicas=1`}, nil}, // no disruption of a single Pod could ever be allowed
 	} {
 		t.Run(fmt.Sprint(tc.values), func(t *testing.T) {
 			var got *policyv1.PodDisruptionBudgetSpec
@@ -102,7 +103,8 @@ func TestNetworkPolicyAdmitsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// TestServiceMonitor: a ServiceMonitor finds the only Service with metrics, and uses the manager's protocol.
+// TestServiceMonitor: the ServiceMonitor selects the only Service with metrics, and uses the protocol that the
+// manager serves.
 func TestServiceMonitor(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

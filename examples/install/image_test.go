@@ -24,7 +24,8 @@ const dockerfile = root + "/examples/cmd/kruise-manager/Dockerfile"
 // step is an instruction of a Dockerfile.
 type step struct{ name, rest string }
 
-// stages reads a Dockerfile: the part before the first FROM, and then each stage from its FROM on.
+// stages reads a Dockerfile. The first element is the part before the first FROM, and each further element is a
+// stage.
 func stages(t testing.TB) [][]step {
 	t.Helper()
 	raw, err := os.ReadFile(dockerfile)
@@ -46,7 +47,7 @@ func stages(t testing.TB) [][]step {
 	return out
 }
 
-// one returns the only instruction of a name.
+// one returns the only instruction of a stage with a given name.
 func one(t testing.TB, stage []step, name string) string {
 	t.Helper()
 	var found []string
@@ -82,7 +83,7 @@ func TestImageIsNothingButTheProgram(t *testing.T) {
 	if got := one(t, image, "ENTRYPOINT"); got != `["/kruise-manager"]` {
 		t.Errorf("ENTRYPOINT %s", got)
 	}
-	// Deployment and image agree about the program's user and ports.
+	// The Deployment and the image must have the same user and ports.
 	pod := as[appsv1.Deployment](t, find(t, parse(t, kustomize(t)), "Deployment", "")).Spec.Template.Spec
 	if got, want := one(t, image, "USER"), fmt.Sprintf("%d:%d", *pod.SecurityContext.RunAsUser, *pod.SecurityContext.RunAsGroup); got != want || got != "65534:65534" {
 		t.Errorf("USER %s, and the Deployment says %s", got, want)
@@ -96,8 +97,8 @@ func TestImageIsNothingButTheProgram(t *testing.T) {
 	}
 }
 
-// TestImageBuilds has no Docker, so the test carries the build stage out: in a separate directory, with the files of
-// the build context.
+// TestImageBuilds works without Docker: the test carries out the build stage itself, in a separate directory with the
+// files of the build context.
 func TestImageBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the manager once more, without cgo")
@@ -137,7 +138,7 @@ func TestImageBuilds(t *testing.T) {
 	checkArguments(t, binary)
 }
 
-// copyContext copies the context's files below a path, as COPY does.
+// copyContext copies the files below a path of the build context, as COPY does.
 func copyContext(t testing.TB, from, to string) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(root, from))
@@ -185,7 +186,7 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// ignored knows the patterns in .dockerignore: names from the root, and **/ for any folder.
+// ignored returns a function that applies the patterns in .dockerignore: names from the root, and **/ for any folder.
 func ignored(t testing.TB) func(name string) bool {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
@@ -208,7 +209,7 @@ func ignored(t testing.TB) func(name string) bool {
 	}
 }
 
-// checkStatic demands a program that needs no further file to run: scratch has none.
+// checkStatic checks that the program needs no other file to run, because the image is built from scratch.
 func checkStatic(t testing.TB, binary string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -226,8 +227,8 @@ func checkStatic(t testing.TB, binary string) {
 	}
 }
 
-// checkArguments makes the program read the Deployment's arguments, by default and with every value of the chart that
-// ends up there. The program must fail for lack of a cluster, not because of an argument.
+// checkArguments starts the program with the Deployment's arguments: the default arguments, and the arguments from
+// every value of the chart. The program must fail because there is no cluster, not because of an argument.
 func checkArguments(t testing.TB, binary string) {
 	t.Helper()
 	for _, values := range [][]string{nil, {

@@ -43,8 +43,8 @@ func (w *warnings) String() string {
 	return strings.Join(w.text, "\n")
 }
 
-// TestLeftoverWebhooksAreAllowedWithAWarning: requests from another manager's webhook are allowed, and a warning tells
-// the user about the missing check.
+// TestLeftoverWebhooksAreAllowedWithAWarning: requests from a webhook that another manager has left are admitted, and
+// a warning tells the user that a check is missing.
 func TestLeftoverWebhooksAreAllowedWithAWarning(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -93,7 +93,7 @@ func TestLeftoverWebhooksAreAllowedWithAWarning(t *testing.T) {
 	})
 }
 
-// webhookCA returns the authority of the manager's certificates, once the manager has made the certificates.
+// webhookCA returns the CA of the manager's certificates, once the manager has created them.
 func (c *cluster) webhookCA() []byte {
 	c.t.Helper()
 	secret := &corev1.Secret{}
@@ -109,7 +109,7 @@ func (c *cluster) webhookCA() []byte {
 	return secret.Data["ca-cert.pem"]
 }
 
-// counted returns the value of a counter, of the series with this value of a label.
+// counted returns the value of a counter for a value of its label.
 func counted(t testing.TB, registry *prometheus.Registry, name, label string) float64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -32,8 +32,9 @@ const (
 	namespace = "kruise-system"
 )
 
-// env demands a rule of some distributions: a creator of an object that blocks its owner's deletion must have the right
-// to update the owner's finalizers.
+// env is a control plane with the admission plugin OwnerReferencesPermissionEnforcement, which some distributions
+// turn on: whoever creates an object that blocks the deletion of its owner must have the right to update the owner's
+// finalizers.
 var env = controlplanetest.New(controlplane.Options{
 	Nodes: 5, AuditLog: "audit.log",
 	APIServerFlags: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
@@ -41,7 +42,7 @@ var env = controlplanetest.New(controlplane.Options{
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // for logs outside the manager; otherwise controller-runtime complains at length
-	// Only kubectl and helm would read these files. The walk makes the cache of test results notice their changes.
+	// Only kubectl and helm read these files. The walk makes the cache of test results depend on them.
 	for _, dir := range []string{config, chart} {
 		if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
 			panic(err)
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m))
 }
 
-// run runs a command at the root of the repository and returns its output. The error holds the command's complaints.
+// run runs a command at the root of the repository, and returns its output. The error contains the output to stderr.
 func run(ctx context.Context, environment []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
@@ -73,7 +74,7 @@ func must(t testing.TB) func(string, error) string {
 	}
 }
 
-// kubectl runs the kubectl of the control plane's version. A missing kubectl is built first.
+// kubectl runs the kubectl of the control plane's version. If kubectl is missing, it is built first.
 func kubectl(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	if testing.Short() {
@@ -86,7 +87,7 @@ func kubectl(t testing.TB, args ...string) (string, error) {
 	return run(t.Context(), nil, path, args...)
 }
 
-// helmPath is the path of the pinned helm. A missing helm is built first.
+// helmPath returns the path of the pinned helm. If helm is missing, it is built first.
 var helmPath = sync.OnceValues(func() (string, error) {
 	path, err := run(context.Background(), []string{"GOWORK=off"}, "go", "tool", "-modfile=tools/go.mod", "-n", "helm")
 	return strings.TrimSpace(path), err
@@ -103,7 +104,7 @@ func helm(t testing.TB, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	// Releases are removed after the test too, after the end of the test's context.
+	// The context does not end with the test, because releases are removed after the test, too.
 	return run(context.WithoutCancel(t.Context()), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, path, args...)
 }
 
@@ -123,12 +124,12 @@ func kustomize(t testing.TB) string {
 	return must(t)(kubectl(t, "kustomize", "examples/config/default"))
 }
 
-// key tells objects apart.
+// key returns a text that identifies an object.
 func key(obj *unstructured.Unstructured) string {
 	return strings.Join([]string{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}, " ")
 }
 
-// parse reads manifests and fails the test if an object comes twice.
+// parse reads manifests, and fails the test if an object occurs twice.
 func parse(t testing.TB, manifests string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	out := map[string]*unstructured.Unstructured{}
@@ -156,7 +157,7 @@ func parse(t testing.TB, manifests string) map[string]*unstructured.Unstructured
 	}
 }
 
-// find returns the only object of a kind, and of a name unless the name is empty.
+// find returns the only object of a kind, with the given name unless name is empty.
 func find(t testing.TB, objects map[string]*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	var found *unstructured.Unstructured
@@ -175,7 +176,7 @@ func find(t testing.TB, objects map[string]*unstructured.Unstructured, kind, nam
 	return found
 }
 
-// as converts an object.
+// as converts an object to a Go type.
 func as[T any](t testing.TB, obj *unstructured.Unstructured) *T {
 	t.Helper()
 	out := new(T)

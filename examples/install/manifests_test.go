@@ -42,7 +42,8 @@ func TestKustomizationsListEveryManifest(t *testing.T) {
 	}
 }
 
-// manifests are the files of a folder that are installed: CRDs are those of kinds with a row.
+// manifests returns the files of a folder that are installed. Of the CRDs, these are the CRDs of the kinds with a
+// row.
 func manifests(t testing.TB, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -99,8 +100,9 @@ func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
 	}
 }
 
-// TestAgentsAreBoundOnEveryVersion: 4.2 policies bind agents to their Nodes from Kubernetes 1.30 on, and before the
-// webhook, which is asked about agents alone. Before 1.28 that is impossible, and agents have fewer rights.
+// TestAgentsAreBoundOnEveryVersion: from Kubernetes 1.30 on, policies restrict agents to their Nodes. Before 1.30 a
+// webhook does, which the API server calls only for agents. Before 1.28 neither is possible, and agents have fewer
+// rights.
 func TestAgentsAreBoundOnEveryVersion(t *testing.T) {
 	type bound struct {
 		Policies   int
@@ -155,7 +157,7 @@ func TestAgentsAreBoundOnEveryVersion(t *testing.T) {
 	}
 }
 
-// olderOverlay returns the overlay shown by the Kustomization of the webhook for agents.
+// olderOverlay returns the overlay in the comment of the Kustomization of the webhook for agents.
 func olderOverlay(t *testing.T) (dir string) {
 	t.Helper()
 	return overlayOf(t, "daemon-webhook", "default", "daemon-webhook")
@@ -180,7 +182,8 @@ func asChart(objects map[string]*unstructured.Unstructured) map[string]*unstruct
 	return objects
 }
 
-// TestRightsNameWhatIsInstalled: a new kind needs no second thought about rights.
+// TestRightsNameWhatIsInstalled: the manager's rights name exactly the installed kinds, so a new kind needs no manual
+// change.
 func TestRightsNameWhatIsInstalled(t *testing.T) {
 	objects := parse(t, kustomize(t))
 	want := map[string][]string{}
@@ -197,7 +200,7 @@ func TestRightsNameWhatIsInstalled(t *testing.T) {
 	for _, name := range []string{"ClusterRole", "Role"} {
 		for _, rule := range as[rbacv1.ClusterRole](t, find(t, objects, name, "kruise-manager-role")).Rules {
 			if slices.Equal(rule.Resources, []string{"*/scale"}) && slices.Equal(rule.Verbs, []string{"get"}) {
-				continue // budgets ask any owner of Pods for its wanted number
+				continue // budgets read the scale of any owner of Pods
 			}
 			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") || len(rule.NonResourceURLs) > 0 {
 				t.Errorf("%s grants more than can be tested: %+v", name, rule)
@@ -238,8 +241,8 @@ func TestChartMovesToAnotherNamespace(t *testing.T) {
 	}
 }
 
-// changed holds for every value of the chart another value, and the resulting text in the manifests. No value may be
-// accepted and ignored.
+// changed contains, for every value of the chart, another value, and the text that the manifests must then contain.
+// The chart must not accept a value and ignore it.
 func changed() map[string][2]string {
 	return map[string][2]string{
 		"crds.managed":                        {`false`, ``}, // see below
@@ -323,7 +326,7 @@ func TestEveryValueOfTheChartMatters(t *testing.T) {
 		sets := append(needed(name), name+"="+want[name][0])
 		standard := must(t)(template(t, sets[:len(sets)-1]...))
 		got := must(t)(template(t, sets...))
-		// Quotes do not matter, but for empty values.
+		// Quotes do not matter, except for empty values.
 		plain := func(s string) string { return strings.ReplaceAll(s, `"`, ``) }
 		if text := plain(want[name][1]); got == standard || !strings.Contains(plain(got), text) || (text != "" && strings.Contains(plain(standard), text+"\n")) {
 			t.Errorf("%s=%s does not put %q into the manifests", name, want[name][0], text)
@@ -332,7 +335,7 @@ func TestEveryValueOfTheChartMatters(t *testing.T) {
 	}
 }
 
-// needed returns the values required by a value: without them, the chart refuses the value.
+// needed returns the values without which the chart refuses a value.
 func needed(name string) []string {
 	switch group, leaf, _ := strings.Cut(name, "."); {
 	case name == "externalCerts.annotations":
@@ -345,7 +348,7 @@ func needed(name string) []string {
 	return nil
 }
 
-// leaves returns the values other than groups.
+// leaves returns the values that are not groups of values.
 func leaves(path string, value any) map[string]any {
 	group, ok := value.(map[string]any)
 	if !ok || len(group) == 0 {
@@ -366,7 +369,8 @@ func TestChartLeavesOutCRDsThatSomebodyElseManages(t *testing.T) {
 	}
 }
 
-// MG-19: annotations ask another component for certificates, and then the manager has no right to write certificates.
+// TestChartWithExternalCertificates: annotations ask another component for certificates, and the manager then has no
+// right to write certificates.
 func TestChartWithExternalCertificates(t *testing.T) {
 	objects := parse(t, must(t)(template(t, `featureGates="TemplateNoDefaults=true, EnableExternalCerts=true"`, `externalCerts.annotations={"inject":"here"}`)))
 	for _, obj := range objects {
@@ -388,7 +392,7 @@ func TestChartWithExternalCertificates(t *testing.T) {
 					if resource == "customresourcedefinitions" && !slices.Contains(converted, rule.ResourceNames[0]) {
 						want = want[1:]
 					}
-					if len(rule.ResourceNames) == 0 { // the timeouts of all webhooks of Pods
+					if len(rule.ResourceNames) == 0 { // to read the timeouts of all webhooks for Pods
 						want = []string{"list"}
 					}
 					if diff := cmp.Diff(want, rule.Verbs); diff != "" {
@@ -453,8 +457,8 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaOfTheChartIsThatOfItsValues: the schema knows exactly the values of values.yaml. Helm does not compare
-// schema and values.
+// TestSchemaOfTheChartIsThatOfItsValues: the schema has exactly the values in values.yaml, because Helm does not
+// compare the two.
 func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
 	if err != nil {
@@ -503,13 +507,13 @@ func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 	compare("", &schema, values)
 }
 
-// overlay returns the overlay shown by the comment of the Kustomization for another namespace.
+// overlay returns the overlay for another namespace that the comment of the Kustomization shows.
 func overlay(t *testing.T) (dir string) {
 	t.Helper()
 	return overlayOf(t, "default", "default")
 }
 
-// overlayOf returns the overlay shown by the comment of a Kustomization, in a separate folder. The overlay names other
+// overlayOf writes the overlay in the comment of a Kustomization to a separate folder. The overlay refers to other
 // folders.
 func overlayOf(t *testing.T, shownBy string, folders ...string) (dir string) {
 	t.Helper()
@@ -540,8 +544,8 @@ func overlayOf(t *testing.T, shownBy string, folders ...string) (dir string) {
 	return dir
 }
 
-// TestManagerStartsWithoutWebhooks: no webhook is called for the manager's Pods, whatever the manager's namespace and
-// its labels. A webhook is called for the Pods of all other namespaces.
+// TestManagerStartsWithoutWebhooks: no webhook is called for the manager's own Pods, whatever the manager's namespace
+// and its labels. A webhook is called for the Pods of all other namespaces.
 func TestManagerStartsWithoutWebhooks(t *testing.T) {
 	for name, tc := range map[string]struct{ namespace, text string }{
 		"kustomization":                         {namespace, must(t)(kubectl(t, "kustomize", "examples/config/default"))},

@@ -61,7 +61,7 @@ func scrape(ctx context.Context, url, token string) (status int, body string, er
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// As with a ServiceMonitor: the manager made the certificate itself.
+	// As with a ServiceMonitor, the certificate is not verified: the manager has made the certificate itself.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // a test
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -72,9 +72,9 @@ func scrape(ctx context.Context, url, token string) (status int, body string, er
 	return response.StatusCode, string(raw), err
 }
 
-// TestMetricsForThoseWhoMay: secure metrics are for users known to the API server and allowed to read metrics. The
-// manager needs rights for its questions to the API server. examples/config/metrics-secure grants the rights, the
-// default does not.
+// TestMetricsForThoseWhoMay: secure metrics can be read only by users whom the API server knows and who may read
+// metrics. The manager needs rights to ask the API server. examples/config/metrics-secure grants these rights,
+// examples/config/default does not.
 func TestMetricsForThoseWhoMay(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -113,8 +113,8 @@ func TestMetricsForThoseWhoMay(t *testing.T) {
 	}
 }
 
-// TestMetricsAreInTheClearByDefault: by default the manager serves metrics like OpenKruise, and nobody has rights for
-// disabled features.
+// TestMetricsAreInTheClearByDefault: by default the manager serves metrics like OpenKruise, and has no rights for
+// features that are off.
 func TestMetricsAreInTheClearByDefault(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")

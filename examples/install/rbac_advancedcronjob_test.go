@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSchedules makes AdvancedCronJobs start jobs of all kinds, and replace the jobs.
+// liveSchedules makes AdvancedCronJobs start jobs of all kinds, and replace jobs.
 func (c *cluster) liveSchedules(ns string) {
 	c.t.Helper()
 	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -38,7 +38,7 @@ func (c *cluster) liveSchedules(ns string) {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 				return err
 			}
-			if at := obj.Status.LastScheduleTime; at == nil || at.Sub(obj.CreationTimestamp.Time) < 15*time.Second { // the second slot replaces the first slot's job
+			if at := obj.Status.LastScheduleTime; at == nil || at.Sub(obj.CreationTimestamp.Time) < 15*time.Second { // the job of the second slot replaces the first job
 				return fmt.Errorf("last started at %v", at)
 			}
 			return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveJobs runs a job to its end. The job is deleted then.
+// liveJobs runs a BroadcastJob until it has ended and is deleted.
 func (c *cluster) liveJobs(ns string) {
 	c.t.Helper()
 	job := &v1beta1.BroadcastJob{

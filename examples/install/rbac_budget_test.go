@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveBudgets makes the manager count a budget for a workload of a kind without a cache.
+// liveBudgets makes the manager count a budget for a workload whose kind is not cached.
 func (c *cluster) liveBudgets(ns string) {
 	c.t.Helper()
 	workload := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}}

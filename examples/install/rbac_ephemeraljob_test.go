@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveContainers runs an ephemeral container in a Pod to its end. The job is deleted then.
+// liveContainers runs an ephemeral container in a Pod until it has ended and its job is deleted.
 func (c *cluster) liveContainers(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "containers"}

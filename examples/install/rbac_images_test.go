@@ -19,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// imageNode is the name of a Node of the tests of images and probes.
+// imageNode is the name of the Node in the tests of images and probes.
 const imageNode = "rights"
 
-// nowhere returns the spec of a list of images for a Node that does not exist: the list is over at once.
+// nowhere returns a spec with a list of images for a Node that does not exist, so the job ends at once.
 func nowhere() v1beta1.ImageListPullJobSpec {
 	spec := v1beta1.ImageListPullJobSpec{Images: []string{"example.test/app:v1"}}
 	spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"nowhere"}}
@@ -30,7 +30,7 @@ func nowhere() v1beta1.ImageListPullJobSpec {
 	return spec
 }
 
-// gone waits until an object is gone.
+// gone waits until an object does not exist.
 func (c *cluster) gone(obj client.Object) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) error {
@@ -52,7 +52,7 @@ func (c *cluster) node() *corev1.Node {
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)), LastHeartbeatTime: metav1.Now(),
 	}}
-	// The controller manager writes Nodes at the same time.
+	// A patch is used, because the controller manager writes Nodes at the same time.
 	if err := c.Status().Patch(c.t.Context(), node, client.MergeFrom(before)); err != nil {
 		c.t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (c *cluster) node() *corev1.Node {
 }
 
 // liveImages pulls a list of images, and an image with a pull secret, on a Node whose agent is the test. The jobs are
-// deleted by their TTL, and the NodeImage with the Node.
+// deleted after their TTL, and the NodeImage with the Node.
 func (c *cluster) liveImages(ns string) {
 	c.t.Helper()
 	node := c.node()
@@ -104,7 +104,7 @@ func (c *cluster) liveImages(ns string) {
 	c.gone(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: imageNode}})
 }
 
-// liveProbes has a Pod probed until the marker is deleted.
+// liveProbes has a Pod probed until the PodProbeMarker is deleted.
 func (c *cluster) liveProbes(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "probes"}

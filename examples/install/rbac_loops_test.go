@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveLoops makes the loops of single Pods do all their work: on a Pod without an owner, with a readiness gate and with
-// containers started one by one, next to a barrier left by a former Pod.
+// liveLoops makes the loops over Pods do all their work: for a Pod without an owner, with a readiness gate and with
+// containers that start one after the other, while an earlier Pod of the same name has left its ConfigMap.
 func (c *cluster) liveLoops(ns string, since int64) {
 	c.t.Helper()
 	left := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -43,8 +43,8 @@ func (c *cluster) liveLoops(ns string, since int64) {
 	if _, err := order.Inject(pod, ""); err != nil {
 		c.t.Fatal(err)
 	}
-	// Without the gate, the simulated Node has all containers ready before the first pass, and the first pass opens all
-	// keys at once.
+	// Without the scheduling gate, all containers would be ready on the simulated Node before the first reconciliation,
+	// which would then open all barriers at once.
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.test/hold"}}
 	if err := c.Create(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)

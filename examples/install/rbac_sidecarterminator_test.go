@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSidecars makes a manager work on a Pod whose only running container is a sidecar. The webhooks of the running
-// manager complete the request.
+// liveSidecars makes a manager work on a Pod whose only running container is a sidecar. The webhooks of the other
+// running manager complete the request.
 func (c *cluster) liveSidecars(ns string, own *rest.Config) {
 	c.t.Helper()
 	defer c.terminator(own)() // the audit log records watches at their end

@@ -37,7 +37,7 @@ func (c *cluster) liveNumbered(ns string) {
 	n.remove()
 }
 
-// numbered is a StatefulSet with growing claims.
+// numbered is a StatefulSet whose claims can grow.
 type numbered struct {
 	*cluster
 
@@ -48,8 +48,8 @@ func size(quantity string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(quantity)}
 }
 
-// create creates the StatefulSet, volumes larger than the claims, and their storage class. A template names no class,
-// so that the manager must look for the default class to decide whether the claims may grow.
+// create creates the StatefulSet, volumes larger than the claims, and the storage class. The claim template names no
+// class, so the manager must read the default class to decide whether the claims may grow.
 func (n *numbered) create(replicas int32, volumes int) {
 	n.t.Helper()
 	class := n.growingClass(volumes)
@@ -87,12 +87,12 @@ func (n *numbered) create(replicas int32, volumes int) {
 			},
 		},
 	}
-	// Refused until the manager has written its address to the API server.
+	// The API server refuses the creation until the manager has written its address to the webhook configurations.
 	controlplanetest.Eventually(n.t, time.Minute, func(ctx context.Context) error { return n.Create(ctx, set.DeepCopy()) })
 	n.untilSettled()
 }
 
-// growingClass creates volumes of a default class with growing claims.
+// growingClass creates a default storage class whose claims can grow, and volumes of this class.
 func (n *numbered) growingClass(volumes int) string {
 	n.t.Helper()
 	class := &storagev1.StorageClass{
@@ -151,7 +151,7 @@ func (n *numbered) untilSettled() {
 	})
 }
 
-// remove deletes the StatefulSet while the manager runs, because the API server asks the manager's webhook.
+// remove deletes the StatefulSet while the manager runs, because the API server calls the manager's webhook.
 func (n *numbered) remove() {
 	n.t.Helper()
 	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: n.key.Namespace, Name: n.key.Name}}

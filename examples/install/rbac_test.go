@@ -44,11 +44,12 @@ import (
 const (
 	account    = "kruise-manager"
 	serviceUsr = "system:serviceaccount:" + namespace + ":" + account
-	// foreign is a namespace for a request in the manager's name. The API server must refuse the request.
+	// foreign is a namespace to which the test sends a request with the manager's token. The API server must refuse the
+	// request.
 	foreign = "kube-system"
 )
 
-// right is a single permission of a rule. An empty namespace or name stands for any.
+// right is a single permission of a rule. An empty namespace or name means any.
 type right struct{ verb, group, resource, namespace, name string }
 
 func (r right) String() string {
@@ -73,7 +74,7 @@ type request struct {
 	code                             int
 }
 
-// unused are rights without a use in this test, each with the reason for the right.
+// unused returns the rights that this test does not use, each with the reason for the right.
 func unused() map[string]string {
 	const (
 		unanswered = "read when the answer to a write was lost"
@@ -109,9 +110,9 @@ func unused() map[string]string {
 	return out
 }
 
-// TestManagerHasTheRightsThatItUses runs the manager under its ServiceAccount's own token, on an API server that
-// enforces its rights, through all work on CloneSets, StatefulSets, DaemonSets, BroadcastJobs, single Pods, their
-// sidecars and certificates. The manager misses no right, and uses each.
+// TestManagerHasTheRightsThatItUses runs the manager with the token of its ServiceAccount, on an API server that
+// enforces the ServiceAccount's rights. The manager does all its work on CloneSets, StatefulSets, DaemonSets,
+// BroadcastJobs, single Pods, their sidecars and certificates. The manager lacks no right, and uses each right.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -142,7 +143,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveProbes(ns)
 	stop()
 
-	// The request proves two things: the log records refusals, and the token is the manager's.
+	// The request shows that the log contains refusals, and that the token is the manager's.
 	other, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	}
 }
 
-// reportMissing fails the test for each right missed by the manager.
+// reportMissing fails the test for each right that the manager lacked.
 func (c *cluster) reportMissing(since int64) {
 	c.t.Helper()
 	missing := map[right]string{}
@@ -335,7 +336,7 @@ func freePort(t testing.TB) int {
 // live makes a manager of CloneSets do all its work.
 func (c *cluster) live(ns string) {
 	w := &workload{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "web"}}
-	w.create(4, 24)                                                                                        // each volume is used once
+	w.create(4, 24)                                                                                        // each volume can be used only once
 	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v2" })                       // in place
 	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v1" })                       // back to an existing revision
 	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Resources.Requests[corev1.ResourceCPU] = cpu("20m") }) // in place as well
@@ -347,7 +348,7 @@ func (c *cluster) live(ns string) {
 		}
 	}
 	w.change(scale(2))
-	// Two equal events become a single, counted event.
+	// The API server combines two equal events into one event with a count.
 	for range 2 {
 		w.change(scale(3))
 		w.change(func(cs *v1beta1.CloneSet) {
@@ -405,7 +406,7 @@ func (w *workload) create(replicas int32, volumes int) {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](0),
-					// Makes the controller read Nodes when choosing Pods to delete.
+					// With this constraint, the controller reads Nodes when it chooses Pods to delete.
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
@@ -430,7 +431,7 @@ func (w *workload) create(replicas int32, volumes int) {
 			},
 		},
 	}
-	// Refused until the manager has written its address to the API server.
+	// The API server refuses the creation until the manager has written its address to the webhook configurations.
 	controlplanetest.Eventually(w.t, time.Minute, func(ctx context.Context) error { return w.Create(ctx, cs.DeepCopy()) })
 	w.untilSettled()
 }
@@ -465,7 +466,7 @@ func (w *workload) untilSettled() {
 	})
 }
 
-// pods lists the Pods without a deletion timestamp.
+// pods returns the Pods that are not being deleted.
 func (w *workload) pods() []corev1.Pod {
 	w.t.Helper()
 	var list corev1.PodList
@@ -475,7 +476,7 @@ func (w *workload) pods() []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// loseOne makes a Pod end, and waits until the Pod owns its claim.
+// loseOne makes a Pod end, and waits until the claim has the Pod as its owner.
 func (w *workload) loseOne() {
 	w.t.Helper()
 	lost := w.pods()[0]
@@ -500,7 +501,7 @@ func (w *workload) loseOne() {
 	w.untilSettled()
 }
 
-// remove deletes the CloneSet while the manager runs, because the API server asks the manager's webhook.
+// remove deletes the CloneSet while the manager runs, because the API server calls the manager's webhook.
 func (w *workload) remove() {
 	w.t.Helper()
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: w.key.Name}}
@@ -512,7 +513,7 @@ func (w *workload) remove() {
 	})
 }
 
-// spoilCertificates destroys the Secret's content, so that the manager writes the content anew.
+// spoilCertificates destroys the content of the Secret, so that the manager writes it again.
 func (c *cluster) spoilCertificates() {
 	c.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kruise-webhook-certs"}}

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSpreads makes the manager find the Pods of a Deployment older than a WorkloadSpread, mark and rank them, and count
-// them into the status.
+// liveSpreads creates a Deployment before its WorkloadSpread. The manager must find the Deployment's Pods, write
+// their marks and deletion costs, and count the Pods in the status.
 func (c *cluster) liveSpreads(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "spreads"}

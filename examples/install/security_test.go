@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// tables reads SECURITY.md: the rows of its tables by the headings above the tables. Each row is the text of its cells
-// without back quotes.
+// tables reads SECURITY.md: the rows of its tables, by the heading above each table. A row contains the text of its
+// cells without back quotes.
 func tables(t testing.TB) map[string][][]string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
@@ -29,7 +29,7 @@ func tables(t testing.TB) map[string][][]string {
 		if text, ok := strings.CutPrefix(line, "## "); ok {
 			heading = text
 		}
-		// The first two lines of a table are its own headings.
+		// The first two lines of a table are its header and the line below the header.
 		if strings.HasPrefix(line, "| ") && strings.HasPrefix(previous, "|") {
 			cells := strings.Split(strings.Trim(line, "|"), "|")
 			for i := range cells {
@@ -42,7 +42,8 @@ func tables(t testing.TB) map[string][][]string {
 	return out
 }
 
-// granted returns the verbs of a role, by resource and names. Rules about the same objects add up.
+// granted returns the verbs of a role, by resource and names. The verbs of several rules about the same objects are
+// joined.
 func granted(t testing.TB, obj *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -61,15 +62,15 @@ func granted(t testing.TB, obj *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// sorted sorts a list of words between commas, each once.
+// sorted sorts a list of words separated by commas, and removes duplicates.
 func sorted(list string) string {
 	words := strings.Split(list, ", ")
 	slices.Sort(words)
 	return strings.Join(slices.Compact(words), ", ")
 }
 
-// TestSecurityNamesWhatTheManagerMayDo: SECURITY.md lists exactly the manager's granted rights, each with a reason.
-// Lines about the same objects add up.
+// TestSecurityNamesWhatTheManagerMayDo: SECURITY.md lists exactly the rights of the manager, each with a reason.
+// Several lines about the same objects are joined.
 func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	objects := parse(t, must(t)(kubectl(t, "kustomize", "examples/config/metrics-secure")))
 	said := tables(t)
@@ -95,7 +96,7 @@ func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	}
 }
 
-// TestSecurityNamesWhatListens: SECURITY.md lists the endpoints as well.
+// TestSecurityNamesWhatListens: SECURITY.md lists exactly the ports on which the manager listens.
 func TestSecurityNamesWhatListens(t *testing.T) {
 	container := as[appsv1.Deployment](t, find(t, parse(t, kustomize(t)), "Deployment", "")).Spec.Template.Spec.Containers[0]
 	want := map[string]bool{}

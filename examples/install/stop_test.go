@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestStopAtOnce: a manager stopped before its start returns no error.
+// TestStopAtOnce: a manager whose context ends before its start returns no error.
 func TestStopAtOnce(t *testing.T) {
 	fresh(t)
 	for range 3 {

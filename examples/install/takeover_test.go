@@ -25,10 +25,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// released are the CRDs of OpenKruise 1.9.0 whose objects are stored as v1alpha1.
+// released is the folder with the CRDs of OpenKruise 1.9.0 that store their objects as v1alpha1.
 const released = "examples/manager/testdata/openkruise-1.9.0-crds"
 
-// cloneSet returns a CloneSet in the version known to OpenKruise 1.9.0.
+// cloneSet returns a CloneSet in the version that OpenKruise 1.9.0 knows.
 func cloneSet(namespace, policy string) *unstructured.Unstructured {
 	labels := map[string]any{"app": "web"}
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -45,8 +45,8 @@ func cloneSet(namespace, policy string) *unstructured.Unstructured {
 	return obj
 }
 
-// openKruise installs OpenKruise 1.9.0 with kubectl: CRDs, a CRD of another kind, and the objects around its manager.
-// Everything is removed after the test, but for the CRDs and objects of other names here.
+// openKruise installs OpenKruise 1.9.0 with kubectl: CRDs, a CRD of another kind, and the objects that its manager
+// needs. After the test everything is removed, except CRDs and objects that have other names in this project.
 func (c *cluster) openKruise(ns string, others []kindOf) {
 	c.t.Helper()
 	const manifests = "examples/install/testdata/openkruise.yaml"
@@ -56,17 +56,17 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 	}
 	c.t.Cleanup(func() {
 		for _, obj := range parse(c.t, string(text)) {
-			if obj.GetName() == namespace { // other tests install there
+			if obj.GetName() == namespace { // other tests install into this namespace
 				continue
 			}
 			c.remove(obj)
 		}
 	})
-	c.remove(find(c.t, parse(c.t, string(text)), "DaemonSet", "")) // of another test
+	c.remove(find(c.t, parse(c.t, string(text)), "DaemonSet", "")) // left by another test
 	c.apply("-f", released)
 	must(c.t)(kubectl(c.t, "--kubeconfig", c.kubeconfig, "apply", "-f", manifests))
 	c.installStub("others", ns, others, "")
-	// A running manager writes into the configuration, too.
+	// A running manager also writes fields of the configuration.
 	config := find(c.t, parse(c.t, string(text)), "ValidatingWebhookConfiguration", "")
 	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 		c.t.Fatal(err)
@@ -80,9 +80,10 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 	}
 }
 
-// TestTakeOverWithKubectl: MG-60 the README's commands replace OpenKruise's manager by this one. Objects keep their
-// UIDs, what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works.
-// The DaemonSet of OpenKruise's daemon becomes that of the agent, so no Node ever has both.
+// TestTakeOverWithKubectl: the commands of the README replace OpenKruise's manager by this manager. Objects keep
+// their UIDs, objects that other kinds need are not deleted, no field of OpenKruise is left in the Deployment, and
+// admission works. The DaemonSet of OpenKruise's daemon becomes the DaemonSet of the agent, so no Node ever runs
+// both.
 func TestTakeOverWithKubectl(t *testing.T) {
 	c := fresh(t)
 	ns, others := env.Namespace(t), otherKinds()[:2]
@@ -134,13 +135,13 @@ func TestTakeOverWithKubectl(t *testing.T) {
 	}
 }
 
-// TestWayBackWithHelm: MG-60 once every object is stored in v1alpha1, an upgrade of the release to OpenKruise's chart
+// TestWayBackWithHelm: once every object is stored in v1alpha1, an upgrade of the release to OpenKruise's chart
 // replaces this manager and the CRDs. Objects and Pods keep their UIDs.
 func TestWayBackWithHelm(t *testing.T) {
 	c := fresh(t)
 	ns := env.Namespace(t)
 	c.apply("-k", "examples/config/default")                       // the Namespace and the account, for the other tests, too
-	for _, workload := range []string{"Deployment", "DaemonSet"} { // kubectl's fields would stay
+	for _, workload := range []string{"Deployment", "DaemonSet"} { // otherwise fields that kubectl has applied would stay
 		c.remove(find(t, parse(t, kustomize(t)), workload, ""))
 	}
 	release := func(args ...string) {
@@ -179,7 +180,7 @@ func TestWayBackWithHelm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The Namespace stays for other tests.
+			// The Namespace is kept for other tests.
 			_, rest, found := strings.Cut(string(text), "metadata: {name: kruise-system, labels: {control-plane: openkruise}}\n")
 			if !found {
 				rest = "---\n" + string(text)
@@ -223,15 +224,15 @@ func TestWayBackWithHelm(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"command": {"/kruise-daemon"}, "network": {"host"}}, ofContainers(&agents.Spec.Template.Spec)); diff != "" {
 		t.Errorf("the DaemonSet (-want +got):\n%s", diff)
 	}
-	for _, obj := range parse(t, kustomize(t)) { // OpenKruise's daemon would be bound too
+	for _, obj := range parse(t, kustomize(t)) { // the policies would also restrict OpenKruise's daemon
 		if strings.HasPrefix(obj.GetKind(), "ValidatingAdmissionPolicy") && c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopy()) == nil {
 			t.Errorf("%s is still there", key(obj))
 		}
 	}
 }
 
-// callByService has webhooks and CRDs name the Service again, as with a manager in the cluster. The test's manager was
-// called by a URL.
+// callByService makes webhook configurations and CRDs name the Service again, as for a manager in the cluster. The
+// test's manager was called by URL.
 func (c *cluster) callByService() {
 	c.t.Helper()
 	const service = `{"url":null,"caBundle":null,"service":{"namespace":"kruise-system","name":"kruise-webhook-service","path":"/convert"}}`
@@ -261,7 +262,8 @@ func (c *cluster) pods(ns string) (out []*unstructured.Unstructured) {
 	return out
 }
 
-// checkDeployment: OpenKruise's command, environment and volumes would keep the manager and the agents from starting.
+// checkDeployment: no command, environment variable or volume of OpenKruise is left, because the manager and the
+// agents could not start with them.
 func (c *cluster) checkDeployment() {
 	c.t.Helper()
 	manager, agents := &appsv1.Deployment{}, &appsv1.DaemonSet{}
@@ -281,7 +283,7 @@ func (c *cluster) checkDeployment() {
 	}
 }
 
-// ofContainers returns the commands, and the names of variables, ports and volumes, of a Pod's containers.
+// ofContainers returns the commands of a Pod's containers, and the names of their variables, ports and volumes.
 func ofContainers(pod *corev1.PodSpec) map[string][]string {
 	out := map[string][]string{}
 	if pod.HostNetwork {

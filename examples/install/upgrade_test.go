@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// kindOf has all fields needed to install a kind and to make an object of the kind.
+// kindOf contains the names needed to install a CRD and to create an object of its kind.
 type kindOf struct {
 	plural, group, kind string
 	cluster             bool
@@ -32,15 +32,15 @@ type kindOf struct {
 
 func (k kindOf) crd() string { return k.plural + "." + k.group }
 
-// otherKinds are kinds of the group that the chart does not install, as a later OpenKruise may have some.
+// otherKinds returns kinds of the group that the chart does not install; a later OpenKruise may have such kinds.
 func otherKinds() []kindOf {
 	const apps = "apps.kruise.io"
 	return []kindOf{{"configmapsets", apps, "ConfigMapSet", false}, {"nodesets", apps, "NodeSet", true}}
 }
 
-// parts returns further objects as in the templates of OpenKruise's chart: a Namespace and three roles. The first role
-// gives users rights to the other kind, and this chart gives nobody such rights. The rights of the second role are also
-// in this chart. The third role is for OpenKruise itself.
+// parts returns further objects like those in OpenKruise's chart: a Namespace and three roles. The first role gives
+// users rights to the other kind, and no role of this chart does. The rights of the second role are also in this
+// chart. The third role is for OpenKruise itself.
 func parts(other kindOf) string {
 	return strings.ReplaceAll(`---
 apiVersion: v1
@@ -64,8 +64,8 @@ rules: [{apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: ["*"]}]
 `, "OTHER", other.plural)
 }
 
-// stub writes a chart that installs CRDs of these kinds, among its templates like OpenKruise's chart, and other
-// objects.
+// stub writes a chart that installs other objects and the CRDs of the kinds. As in OpenKruise's chart, the CRDs are
+// among the templates.
 func stub(t testing.TB, installed []kindOf, others string) (path string) {
 	t.Helper()
 	path = t.TempDir()
@@ -113,7 +113,7 @@ func (k kindOf) object(namespace string) *unstructured.Unstructured {
 	return obj
 }
 
-// uids returns the UIDs of the present CRDs and of their objects, for comparison with an earlier state.
+// uids returns the UIDs of the existing CRDs and of their objects, so that a test can compare them later.
 func (c *cluster) uids(installed []kindOf, namespace string) map[string]string {
 	c.t.Helper()
 	var objects []*unstructured.Unstructured
@@ -127,7 +127,7 @@ func (c *cluster) uids(installed []kindOf, namespace string) map[string]string {
 	return c.present(objects)
 }
 
-// present returns the UIDs of those objects that are present.
+// present returns the UIDs of the objects that exist.
 func (c *cluster) present(objects []*unstructured.Unstructured) map[string]string {
 	c.t.Helper()
 	out := map[string]string{}
@@ -145,7 +145,7 @@ func (c *cluster) present(objects []*unstructured.Unstructured) map[string]strin
 	return out
 }
 
-// installStub installs the stub as a release and an object of each kind, and removes both after the test.
+// installStub installs the stub as a release, and an object of each kind. Both are removed after the test.
 func (c *cluster) installStub(release, namespace string, installed []kindOf, others string) {
 	c.t.Helper()
 	must(c.t)(helm(c.t, "install", release, stub(c.t, installed, others), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
@@ -162,12 +162,12 @@ func (c *cluster) installStub(release, namespace string, installed []kindOf, oth
 		}
 	})
 	for _, k := range installed {
-		// Retry until the kind is served.
+		// The creation is repeated until the API server serves the kind.
 		controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error { return c.Create(ctx, k.object(namespace)) })
 	}
 }
 
-// remove deletes an object and waits until the object is gone. It works after the end of the test, too.
+// remove deletes an object, and waits until it does not exist. remove also works after the end of the test.
 func (c *cluster) remove(obj client.Object) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), time.Minute)
@@ -181,14 +181,14 @@ func (c *cluster) remove(obj client.Object) {
 	}
 }
 
-// TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed: nobody may delete the objects of kinds unknown to the chart, a
-// Namespace with its Secrets, or rights of users. The README's upgrade of OpenKruise's release tells the user how to
-// protect them, and goes on once they are protected.
+// TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed: the upgrade must not delete objects of kinds that the chart
+// does not have, a Namespace with its Secrets, or rights of users. The upgrade that the README describes tells the
+// user how to protect these objects, and continues when they are protected.
 func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 	c := fresh(t)
 	others, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
 	more := parts(others[0])
-	// CRDs of another release, and CRDs already kept, do not concern this release.
+	// CRDs of another release, and CRDs that are already protected, do not concern this release.
 	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}}, "")
 	c.installStub("kruise", ns, others, more)
 	var kept, gone []*unstructured.Unstructured
@@ -199,7 +199,7 @@ func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 			gone = append(gone, obj)
 		}
 	}
-	// OpenKruise's manager copies Secrets there.
+	// OpenKruise's manager copies Secrets into this Namespace.
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
@@ -266,8 +266,8 @@ func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 	}
 }
 
-// TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds: without the chart's CRDs an upgrade would also delete the CRDs of the
-// kinds built here. Kept CRDs belong to no release.
+// TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds: an upgrade without the chart's CRDs must not delete the CRDs of this
+// project's kinds. Protected CRDs belong to no release.
 func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	c := fresh(t)
 	var built []kindOf

@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// clientConfigs returns the addresses for the API server's calls, from CRDs and webhook configurations.
+// clientConfigs returns the addresses that the API server calls, from CRDs and webhook configurations.
 func clientConfigs(t testing.TB, objects map[string]*unstructured.Unstructured) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -43,7 +43,7 @@ func clientConfigs(t testing.TB, objects map[string]*unstructured.Unstructured) 
 	return out
 }
 
-// called returns the objects with an address for the API server's calls.
+// called returns the objects that contain an address for the API server.
 func called(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for name, obj := range objects {
@@ -54,7 +54,7 @@ func called(objects map[string]*unstructured.Unstructured) map[string]*unstructu
 	return out
 }
 
-// urls returns the manager's replacements for Services.
+// urls returns the URLs by which the manager replaces Services.
 func urls(t testing.TB, port int) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -65,7 +65,7 @@ func urls(t testing.TB, port int) map[string]string {
 	return out
 }
 
-// checkURLs demands that the API server calls URLs, trusts the manager and knows no Service.
+// checkURLs checks that the API server calls the manager by URL, trusts its certificate, and calls no Service.
 func (c *cluster) checkURLs(when string, objects map[string]*unstructured.Unstructured, port int) {
 	c.t.Helper()
 	got := map[string]string{}
@@ -96,7 +96,7 @@ func (c *cluster) manage(objects map[string]*unstructured.Unstructured, port int
 	})
 }
 
-// atURL renders the manifests for a manager at a port of this machine, following the manifests' comment.
+// atURL renders the manifests for a manager at a port of this machine, as the comment in the manifests says.
 func atURL(t testing.TB, port int) (text, file string) {
 	t.Helper()
 	text = strings.ReplaceAll(must(t)(kubectl(t, "kustomize", "examples/config/webhook-url")), "localhost:19443", "localhost:"+strconv.Itoa(port))
@@ -108,7 +108,7 @@ func atURL(t testing.TB, port int) (text, file string) {
 }
 
 // TestWebhooksAtAURLInstallAgain: the API server calls a manager outside the cluster by URL. The manifests can be
-// applied again, after any change by the manager, and also over manifests with a Service.
+// applied again after the manager has changed them, and over manifests with a Service.
 func TestWebhooksAtAURLInstallAgain(t *testing.T) {
 	for _, how := range [][]string{{"apply"}, {"apply", "--server-side"}} {
 		for _, before := range [][]string{nil, {"-k", "examples/config/crd"}} {
@@ -138,7 +138,8 @@ func TestWebhooksAtAURLInstallAgain(t *testing.T) {
 	}
 }
 
-// TestHelmReleaseAtAURL: the same with Helm. The chart runs a manager called without its Service.
+// TestHelmReleaseAtAURL: a release of the chart whose manager is called by URL can be upgraded, also from a release
+// with a Service.
 func TestHelmReleaseAtAURL(t *testing.T) {
 	for _, before := range []string{"", "localhost"} {
 		t.Run("from host "+before, func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestHelmReleaseAtAURL(t *testing.T) {
 	}
 }
 
-// TestChartCallsAURL: the chart tells manager and API server the same host.
+// TestChartCallsAURL: with a host in the values, the chart passes the same host to the manager and to the API server.
 func TestChartCallsAURL(t *testing.T) {
 	for _, tc := range []struct{ host, want string }{
 		{"kruise.test", "https://kruise.test:9876/convert"},
@@ -189,7 +190,8 @@ func TestChartCallsAURL(t *testing.T) {
 	}
 }
 
-// TestURLManifestsNameWhatTheManagerWrites: the manifests have the URL of every webhook, in the manager's own spelling.
+// TestURLManifestsNameWhatTheManagerWrites: the manifests contain the URL of every webhook exactly as the manager
+// writes it.
 func TestURLManifestsNameWhatTheManagerWrites(t *testing.T) {
 	got := map[string]string{}
 	for name, config := range clientConfigs(t, parse(t, must(t)(kubectl(t, "kustomize", "examples/config/webhook-url")))) {

@@ -142,8 +142,8 @@ func (r Row) RegisterMetrics(registry prometheus.Registerer) (*metrics.Controlle
 // Name returns the kind in lower case, as in paths, flags and metrics.
 func (r Row) Name() string { return strings.ToLower(r.Kind.Kind) }
 
-// Title returns the kind's name for texts that users read. Title differs from the kind because two kinds have the same
-// name as a kind of Kubernetes.
+// Title returns the kind's name for texts that users read. The title of StatefulSet and DaemonSet begins with
+// Advanced, because Kubernetes has kinds of the same names.
 func (r Row) Title() string {
 	if r.Advanced {
 		return "Advanced " + r.Kind.Kind

@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// TestRows: each row has all required fields, about its own kind. The test notices a line copied from another row.
+// TestRows: each row has all required fields, and all fields are about the row's own kind. The test notices a line
+// that was copied from another row.
 func TestRows(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := kinds.AddToScheme(scheme); err != nil {
@@ -59,7 +60,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMeasured: all rows with a controller that writes to Pods can be measured, and no further rows.
+// TestMeasured: exactly the rows whose controllers write to Pods can be measured.
 func TestMeasured(t *testing.T) {
 	var names []string
 	for _, k := range kinds.Measured() {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// TestLoops: each loop has all required fields, and names of its own.
+// TestLoops: each loop has all required fields, and no other loop has the same names.
 func TestLoops(t *testing.T) {
 	taken := map[string]bool{}
 	for _, k := range kinds.All() {

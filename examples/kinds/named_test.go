@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// mayName are the places outside rooms, rows and facts of the API that name a kind, and why.
+// mayName lists the places that may name a kind outside the kinds' folders, rows and API types, each with the reason.
 func mayName() map[string]string {
 	return map[string]string{
 		"admission/protection.go":                "the built-in StatefulSet, and an event of OpenKruise",
@@ -31,8 +31,8 @@ func mayName() map[string]string {
 	}
 }
 
-// TestKindsAreNamedInTheirRooms: a list or switch over kinds anywhere else would have to be found and followed with
-// each new kind. Rows say what shared code asks.
+// TestKindsAreNamedInTheirRooms: shared code contains no list of kinds and no switch over kinds, because each new
+// kind would need a change there. Shared code uses the fields of the rows instead.
 func TestKindsAreNamedInTheirRooms(t *testing.T) {
 	names, used := map[string]bool{}, map[string]bool{}
 	for _, row := range kinds.All() {

@@ -19,7 +19,8 @@ func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c cl
 	return cache, err
 }
 
-// CacheOptions completes own for a cache that the caller makes later; cache returns the later cache.
+// CacheOptions returns own with the client, the clock, the alarm for late writes and the metrics filled in. The
+// caller makes the cache from the result; the function cache returns that cache, and is called only afterwards.
 func CacheOptions[O client.Object](c client.Client, options Options, own ownercache.Options, cache func() *ownercache.Cache[O]) ownercache.Options {
 	own.Client, own.Clock, own.Alarm = c, options.Clock, options.ExpectationTimeout
 	own.DropLate = options.Gates[apps.GateForceDeleteTimeoutExpectation]

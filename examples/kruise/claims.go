@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ClaimTemplatesChanged means that the claim templates differ between two revisions, and the gate
-// RecreatePodWhenChangeVCTInCloneSetGate recreates Pods for the difference.
+// ClaimTemplatesChanged is the reason why a Pod is recreated instead of updated in place: the volumeClaimTemplates of
+// its two revisions differ, and the feature gate RecreatePodWhenChangeVCTInCloneSetGate is on.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 
 // StampClaimTemplates writes the hash of the claim templates onto a new revision, or onto a reused revision if the

@@ -13,8 +13,8 @@ import (
 // ReasonsInEvent is the largest number of reasons, or of names, that an event or condition lists.
 const ReasonsInEvent = 5
 
-// Some returns the first [ReasonsInEvent] names. If names are left out, their number follows, and then the text in
-// what.
+// Some joins the first [ReasonsInEvent] names. If there are more names, the number of omitted names follows, and then
+// the text what.
 func Some(names []string, what string) string {
 	more := len(names) - ReasonsInEvent
 	if more <= 0 {

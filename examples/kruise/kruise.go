@@ -86,8 +86,8 @@ func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcont
 	return kind, err
 }
 
-// Rules returns the rules by which an owner's Pods are updated. policy is the name of a policy of OpenKruise. If the
-// name is unknown, Pods are recreated.
+// Rules returns the rules by which an owner's Pods are updated. policy is the name of an update policy of OpenKruise,
+// such as InPlaceIfPossible. An unknown name means that Pods are recreated.
 func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrategy) podcontrol.Rules {
 	out := podcontrol.Rules{Hooks: Hooks(hooks), Policy: podcontrol.Recreate}
 	switch policy {
@@ -118,7 +118,7 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady, Unstamped: true}
 }
 
-// Holder returns the name under which a hook holds the shared readiness gate of a Pod closed.
+// Holder returns the key under which a lifecycle hook keeps the shared readiness gate of a Pod false.
 func Holder(kind lifecycle.HookName) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {

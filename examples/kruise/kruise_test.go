@@ -36,7 +36,7 @@ func barrier(key string) *corev1.Container {
 	}}}
 }
 
-// TestLaunchOrder: package launchorder has the rest of the cases.
+// TestLaunchOrder checks the names that OpenKruise uses; the tests of package launchorder check the order itself.
 func TestLaunchOrder(t *testing.T) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
@@ -90,7 +90,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestReservedKeys: a template with a key written by controllers does not change the key on a Pod.
+// TestReservedKeys: labels and annotations that belong to the controllers have no effect in a Pod template, and
+// admission refuses such a template.
 func TestReservedKeys(t *testing.T) {
 	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {

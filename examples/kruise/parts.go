@@ -44,18 +44,19 @@ type Options struct {
 	// RateLimiter makes a rate limiter for each of the two work queues, of owners and of Pods; nil means one limiter
 	// per namespace.
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
-	// ExpectationTimeout is how long the cache may not show this controller's own writes before an alarm is raised; 0
-	// means a minute.
+	// ExpectationTimeout is the time after which a write of this controller that does not appear in the cache raises an
+	// alarm; 0 means a minute.
 	ExpectationTimeout time.Duration
 	// Workers is how many owners of the same namespace are reconciled at the same time; 0 means 3. Additional workers
-	// serve other namespaces.
+	// are reserved for other namespaces.
 	Workers int
 	// PodWorkers is how many Pods of the same namespace, whose updates are being finished, are reconciled at the same
 	// time; 0 means 16.
 	PodWorkers int
-	// Calls is how many requests for the owners of the same namespace are in progress at the same time; 0 means 5. An
-	// additional request serves other namespaces. If the API server is busy, a larger number would not start more Pods
-	// per second, but would keep each Pod out of service for longer: 1.5 times as long with 8 instead of 5.
+	// Calls is how many requests for the owners of the same namespace are in progress at the same time; 0 means 5. A
+	// further request may be in progress for other namespaces. If the API server is busy, a larger number would not
+	// start more Pods per second, but would keep each Pod out of service for longer: 1.5 times as long with 8 instead of
+	// 5.
 	Calls int
 	// Clock tells the time; nil means the real clock.
 	Clock clock.PassiveClock

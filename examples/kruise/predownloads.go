@@ -53,8 +53,9 @@ func (p *Parts[O]) ViewPreDownload(t *executor.Turn[O], selector *metav1.LabelSe
 	}
 }
 
-// PreDownload carries out a plan. A refusal does not hold up the rollout: an event tells the refusal, and the request is
-// repeated after a while. The error is a failure that may be over at once.
+// PreDownload creates and deletes the ImagePullJobs of a plan. The rollout continues even if the API server refuses a
+// request: an event reports the refusal, and the request is repeated after a while. A returned error is temporary,
+// and the request may be repeated at once.
 func (p *Parts[O]) PreDownload(ctx context.Context, t *executor.Turn[O], plan *predownload.Plan) error {
 	pass := p.Fanout.Begin(t.View) // a change of a job must not end the work on Pods: no event of the job would continue it
 	result, err := pass.Result(p.preDownload(ctx, t, pass, plan))

@@ -100,7 +100,8 @@ func (p *Parts[O]) keepShares(ctx context.Context, t *executor.Turn[O], plan *re
 	}
 }
 
-// permitRestart asks the budgets whether containers of a Pod may be stopped now. A refusal is final.
+// permitRestart asks the budgets whether containers of a Pod may be stopped now. [reason.IsFinal] is true for the
+// error of a refusal.
 func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
 	if p.Options.Permit == nil {
 		return nil

@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// chance picks the parts of Pods and SidecarSets. Few names exist, so the parts meet.
+// chance builds random Pods and SidecarSets. Their names come from short lists, so that names often collide.
 type chance struct{ *rand.Rand }
 
 func (c chance) one(choices ...string) string { return choices[c.IntN(len(choices))] }
@@ -49,7 +49,7 @@ func (c chance) volumes(most int) (out []corev1.Volume) {
 	return out
 }
 
-// container may mount the volumes.
+// container returns a random container, which may mount the volumes.
 func (c chance) container(name string, volumes []corev1.Volume) corev1.Container {
 	out := corev1.Container{Name: name, Image: "example.test/" + name + ":v1"}
 	if c.often() {
@@ -193,8 +193,9 @@ func (c *cluster) untilServed(sets []client.Object) {
 	}
 }
 
-// whateverPasses: Pods acceptable to the API server, with SidecarSets acceptable to admission, make Pods acceptable to
-// the API server. If a Pod and a SidecarSet do not fit together, the webhook says so.
+// whateverPasses: if the API server accepts a Pod, and admission accepts the SidecarSets, then the API server also
+// accepts the Pod with the injected sidecars. If a Pod and a SidecarSet do not fit together, the webhook for Pods
+// refuses the Pod.
 func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	const rounds, podsPerRound = 40, 12
 	ch := chance{rand.New(rand.NewPCG(1, 2))} //nolint:gosec // The same Pods in every run.
@@ -246,8 +247,8 @@ func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	}
 }
 
-// harmIsAnswered: Pods of users who mean harm are admitted with their sidecars, or refused shortly. The webhook never
-// fails.
+// harmIsAnswered: the webhook admits Pods that were made to harm the webhook with their sidecars, or refuses the Pods
+// within a short time. The webhook itself never fails.
 func harmIsAnswered(t *testing.T, c *cluster, _ *process) {
 	mesh := &unstructured.Unstructured{Object: hostile.Mesh()}
 	if err := c.Create(t.Context(), mesh); err != nil {

@@ -127,7 +127,7 @@ func (c *cluster) evict(ctx context.Context, pod *corev1.Pod, dryRun ...string) 
 	})
 }
 
-// isSpent reports whether an eviction was refused as the eviction API does.
+// isSpent reports whether an error has the form in which the eviction API reports an exhausted budget.
 func isSpent(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return apierrors.IsTooManyRequests(err) && errors.As(err, &status) && len(status.Status().Details.Causes) == 1 &&
@@ -155,7 +155,7 @@ func (c *cluster) evictsOneByOne() {
 	if err := c.evict(ctx, pods[2]); !isSpent(err) {
 		c.t.Errorf("PUB-26 the second eviction: %v; want 429 and a cause", err)
 	}
-	for _, version := range []string{"", pods[2].ResourceVersion, "1"} { // the API server takes the first for any
+	for _, version := range []string{"", pods[2].ResourceVersion, "1"} { // the empty version means any version
 		err := c.SubResource("eviction").Create(ctx, pods[2], &policyv1.Eviction{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pods[2].Namespace, Name: pods[2].Name}, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}},
 		})
@@ -175,7 +175,7 @@ func (c *cluster) evictsOneByOne() {
 	c.untilCounted("one", 5, 4, 5, 1)
 }
 
-// cordon keeps new Pods from all Nodes, or no longer.
+// cordon makes all Nodes unschedulable, or schedulable again.
 func (c *cluster) cordon(is bool) {
 	c.t.Helper()
 	nodes := &corev1.NodeList{}
@@ -358,8 +358,8 @@ func (c *cluster) changesPods() {
 	}
 }
 
-// sharesPods creates two budgets for the Pods of a Deployment, and a third naming the Deployment: the third lets no Pod
-// go.
+// sharesPods creates three budgets for the Pods of a Deployment: two budgets select the Pods, and one names the
+// Deployment and allows no disruption.
 func (c *cluster) sharesPods() {
 	c.deployment("shared", 3)
 	c.budget("shared", atMost("2"))

@@ -106,7 +106,7 @@ func (k *keeper) transform(obj any) (any, error) {
 }
 
 // countWatchErrors returns a handler that counts failed lists and watches of the caches. While a list or watch fails,
-// the controllers learn of no changes, and no other metric shows the failure. seen is told of each failure.
+// the controllers learn of no changes, and no other metric shows the failure. seen records each failure.
 func countWatchErrors(registry prometheus.Registerer, seen *lists) (toolscache.WatchErrorHandlerWithContext, error) {
 	failures := newCacheMetric()
 	if err := registry.Register(failures); err != nil {
@@ -215,9 +215,9 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedNode keeps the fields of a Node that decide where Pods can run, and since when the Node is ready, and the
-// versions that say whether the kubelet has image volumes. With
-// thousands of Nodes the remaining fields would need most of the memory.
+// strippedNode keeps the fields of a Node that decide where Pods can run, the time since which the Node is ready, and
+// the versions from which follows whether the kubelet supports image volumes. With thousands of Nodes the remaining
+// fields would need most of the memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {

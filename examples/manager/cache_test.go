@@ -29,13 +29,13 @@ func controlledBy(apiVersion, kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "web", UID: "u", Controller: new(true)}}
 }
 
-// transformed is an object as the cache keeps it.
+// transformed returns an object as the cache stores the object.
 func transformed(t *testing.T, in client.Object) client.Object {
 	t.Helper()
 	return transformedFor(t, kinds.All(), in)
 }
 
-// transformedFor is an object as the cache keeps it for the kinds of the rows.
+// transformedFor returns an object as the cache stores the object for the kinds of the rows.
 func transformedFor(t *testing.T, rows []kind.Row, in client.Object) client.Object {
 	t.Helper()
 	for kind, by := range manager.Cached(rows) {
@@ -303,7 +303,8 @@ func TestOneNamespaceSeesClusterScopedKinds(t *testing.T) {
 	}
 }
 
-// TestCacheFailuresAreCounted: the metric counts a cache behind the API server, but not the usual ends of watches.
+// TestCacheFailuresAreCounted: the metric counts failures that leave a cache behind the API server, but not the
+// regular ends of watches.
 func TestCacheFailuresAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	failed, err := manager.CountWatchErrors(registry)

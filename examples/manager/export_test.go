@@ -51,7 +51,7 @@ func ServeReviews(ctx context.Context, host string, port int, configure func(*tl
 	return server.Start(ctx)
 }
 
-// IsInstalled says whether the API server has a kind.
+// IsInstalled reports whether the API server serves a kind.
 func IsInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	return isInstalled(mapper, kind)
 }
@@ -64,7 +64,7 @@ func Cached(rows []kind.Row) map[client.Object]cache.ByObject {
 	return cached(apps.DefaultGates(), rows, kinds.Loops())
 }
 
-// CachedOfOneNamespace returns the same for a manager of one namespace.
+// CachedOfOneNamespace returns the transforms of the caches of a manager that is restricted to one namespace.
 func CachedOfOneNamespace(scheme *runtime.Scheme, rows []kind.Row) (map[client.Object]cache.ByObject, error) {
 	byObject := Cached(rows)
 	return byObject, everywhere(scheme, byObject)
@@ -101,14 +101,14 @@ func NewRefusals(registry prometheus.Registerer, directory string, log logr.Logg
 	return r, r.openIn(directory)
 }
 
-// Lists is lists, for tests.
+// Lists exports the type lists.
 type Lists struct{ *lists }
 
 // NewLists returns a Lists.
 func NewLists(log logr.Logger, c clock.PassiveClock) Lists { return Lists{newLists(log, c)} }
 
-// Note is note.
+// Note calls note.
 func (l Lists) Note(kind string, err error) { l.note(kind, err) }
 
-// Ready is ready.
+// Ready calls ready.
 func (l Lists) Ready() error { return l.ready() }

@@ -82,7 +82,7 @@ func TestAfterServing(t *testing.T) {
 				if tc.ends {
 					return
 				}
-				// Who has served once renews, whatever happens to the webhooks.
+				// A replica that holds the Lease renews the Lease even if its webhooks fail.
 				if err := update(ctx, l); err != nil || asked != tc.want.Asked || inner.updated != tc.want.Updated+1 {
 					t.Errorf("renewing: %v after asking %d times, %d updates", err, asked, inner.updated)
 				}
@@ -94,8 +94,8 @@ func TestAfterServing(t *testing.T) {
 	}
 }
 
-// TestLeaseIsLeftToWhoServes: a quota keeps the certificate from being made, so the webhooks do not serve, and another
-// replica might do better.
+// TestLeaseIsLeftToWhoServes: a replica whose webhooks do not serve does not acquire the Lease. A ResourceQuota
+// forbids the Secret of the certificates, so the webhooks of this replica cannot serve.
 func TestLeaseIsLeftToWhoServes(t *testing.T) {
 	c := newCluster(t)
 	c.install()

@@ -12,9 +12,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lists knows which lists and watches of the caches are refused for lack of a right. While the first list of a cache is
-// refused, no controller starts: the reason stands in the log and behind /readyz/caches. All other failures may be over
-// soon, such as that of a conversion before the manager's own webhooks serve, and are counted by a metric.
+// lists records the lists and watches of the caches that the API server refuses because the manager lacks a
+// permission. While the first list of a cache is refused, no controller starts, so the reason is logged and shown at
+// /readyz/caches. All other failures may end soon, such as a failed conversion before the manager's own webhooks
+// serve. A metric counts these failures.
 type lists struct {
 	log   logr.Logger
 	clock clock.PassiveClock
@@ -29,14 +30,15 @@ type failedList struct {
 	err error
 }
 
-// failingFor is how long a refusal counts: a refused list is tried again after half a minute at most.
+// failingFor is how long a refusal is reported. A refused list is repeated after half a minute at most, so an older
+// refusal is no longer current.
 const failingFor = time.Minute
 
 func newLists(log logr.Logger, c clock.PassiveClock) *lists {
 	return &lists{log: log, clock: c, failed: map[string]failedList{}}
 }
 
-// note records a refusal, and logs a missing right once.
+// note records a missing permission, and logs each new error once.
 func (l *lists) note(kind string, err error) {
 	if !apierrors.IsForbidden(err) {
 		return
@@ -67,7 +69,7 @@ func (l *lists) ready() error {
 	return errors.Join(errs...)
 }
 
-// explained says what helps against a missing right.
+// explained adds to an error how to grant the missing permission, or how to do without the permission.
 func explained(kind string, err error) error {
 	status, remedy := apierrors.APIStatus(nil), "grant the manager the right, or switch off the feature gate that needs the right"
 	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "secrets" {

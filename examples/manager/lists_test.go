@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestMissingRights: a manager without the right to Secrets, under a gate that needs Secrets, says so once in the log and
-// behind /readyz, and says what helps.
+// TestMissingRights: if a feature gate needs Secrets, and the manager may not read Secrets, the manager reports the
+// missing permission and the remedy once in the log and at /readyz.
 func TestMissingRights(t *testing.T) {
 	var logged []string
 	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})

@@ -61,8 +61,8 @@ func TestLoopsAreSetUp(t *testing.T) {
 	}
 }
 
-// TestStopWaitsForSetup: a manager told to stop during the addition of a controller completes the addition first, and
-// adds no further controller.
+// TestStopWaitsForSetup: a manager that must stop while a controller is being added finishes adding the controller,
+// and adds no further controller.
 func TestStopWaitsForSetup(t *testing.T) {
 	cp := newCluster(t).cp
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestStopWaitsForSetup(t *testing.T) {
 		set = append(set, "one")
 		cancel()
 		began := make(chan struct{})
-		for range 200 { // a stopping manager accepts none, or hangs
+		for range 200 { // a manager that has begun to stop would accept none of these, or hang
 			err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 				began <- struct{}{}
 				<-ctx.Done()
@@ -94,7 +94,7 @@ func TestStopWaitsForSetup(t *testing.T) {
 	}
 }
 
-// TestStopEndsSetup: a setup without an answer does not keep the manager from ending.
+// TestStopEndsSetup: a setup that never returns does not keep the manager from stopping.
 func TestStopEndsSetup(t *testing.T) {
 	cp := newCluster(t).cp
 	ctx, cancel := context.WithCancel(t.Context())

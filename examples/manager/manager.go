@@ -231,8 +231,8 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	return out, nil
 }
 
-// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace. Each type has a single entry
-// in byObject: of two entries, controller-runtime takes any.
+// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace. Each type has a single
+// entry in byObject: if there were two entries, controller-runtime would use either entry.
 func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
 	entries := map[reflect.Type]client.Object{}
 	for object := range byObject {

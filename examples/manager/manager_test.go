@@ -84,7 +84,7 @@ func TestParseGates(t *testing.T) {
 func TestGateGaps(t *testing.T) {
 	for _, tc := range []struct {
 		name, in string
-		want     map[apps.Gate]string // named by the gap
+		want     map[apps.Gate]string // a text that the gap contains
 	}{
 		{"defaults", "", nil},
 		{"the daemon by name", "KruiseDaemon=true", nil},
@@ -114,7 +114,7 @@ func TestGateGaps(t *testing.T) {
 	}
 }
 
-// betaOff returns the gates when all of stage beta are off but some.
+// betaOff returns the gates with all gates of stage beta off, except the given gates.
 func betaOff(but ...apps.Gate) map[apps.Gate]bool {
 	set := map[apps.Gate]bool{}
 	for gate, spec := range apps.GateSpecs() {
@@ -139,7 +139,7 @@ func TestWebhooksFromEnv(t *testing.T) {
 		name  string
 		env   map[string]string
 		want  manager.Webhooks
-		fails []string // named by the error
+		fails []string // texts that the error contains
 	}{
 		{"WC-1 nothing set", nil, defaults, nil},
 		{"WC-1 everything set", map[string]string{

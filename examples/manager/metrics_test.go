@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// gathered returns the counts, by name and values of the labels.
+// gathered returns the values of the metrics, by the metric's name and the values of its labels.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	got := map[string]float64{}
@@ -64,7 +64,7 @@ func TestCertificateMetrics(t *testing.T) {
 	}
 }
 
-// described takes collectors and keeps their names.
+// described is a Registerer that records the names of the metrics.
 type described struct {
 	prometheus.Registerer
 

@@ -123,8 +123,8 @@ type Webhooks struct {
 	// Host, if set, is the host at which the API server calls the webhooks, at Port. Then the Service is not used. Host
 	// is a lower-case DNS name or an IP address.
 	Host string
-	// Port is also the port on which the webhooks listen, unless ListenPort is set: Host may be a proxy in front of
-	// several replicas.
+	// Port is the port at which the API server calls Host. The webhooks listen on the same port, unless ListenPort is
+	// set: if Host is a proxy in front of several replicas, the replicas may need another port.
 	Port, ListenPort int
 	// CertDir, if set, is a directory into which the certificates are written as files.
 	CertDir string

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// cluster is a test's control plane with CRDs and webhook configurations, and the managers running beside.
+// cluster is a control plane for a test, with the CRDs, the webhook configurations and the running managers.
 type cluster struct {
 	client.WithWatch
 	t      *testing.T
@@ -31,7 +31,7 @@ type cluster struct {
 	proxy  *proxy
 }
 
-// newCluster starts a control plane for the test alone, because webhook configurations hold for a whole control plane.
+// newCluster starts a control plane for a single test, because webhook configurations affect a whole control plane.
 func newCluster(t *testing.T) *cluster { return newClusterOf(t, 5) }
 
 // newClusterOf is newCluster with a number of Nodes.

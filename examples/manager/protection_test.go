@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreBounded: whoever may try to delete fills neither the memory nor the disk.
+// TestRefusalsAreBounded: a user who tries to delete many objects fills neither the memory nor the disk.
 func TestRefusalsAreBounded(t *testing.T) {
 	registry, dir := prometheus.NewRegistry(), t.TempDir()
 	r, err := manager.NewRefusals(registry, dir, logr.Discard())
@@ -86,7 +86,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusalSeriesOfANamespace: a single namespace leaves series for the rest.
+// TestRefusalSeriesOfANamespace: the refusals of a single namespace do not use up all series of a metric.
 func TestRefusalSeriesOfANamespace(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	r, err := manager.NewRefusals(registry, t.TempDir(), logr.Discard())

@@ -27,7 +27,8 @@ import (
 const releaseGates = "--feature-gates=ResourceDistributionGate=true,StatefulSetStartOrdinal=true,SidecarTerminator=true," +
 	"InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true"
 
-// witnesses are new workloads, worked on after the restored ones.
+// witnesses are new workloads. When their Pods are ready, the controllers have also reconciled the restored
+// workloads.
 const witnesses = `
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -59,7 +60,7 @@ spec:
     spec: {containers: [{name: app, image: "example.test/app:v1"}]}
 `
 
-// release restores a cluster of OpenKruise 1.9.0 on a control plane of its own: CRDs that store v1alpha1 and the
+// release restores a cluster of OpenKruise 1.9.0 on a new control plane: first the CRDs that store v1alpha1, and the
 // objects, then the CRDs and webhook configurations of this repository.
 func release(t *testing.T, state string) *cluster {
 	t.Helper()
@@ -80,7 +81,7 @@ func release(t *testing.T, state string) *cluster {
 	if err != nil || len(objects) != 9 {
 		t.Fatal(objects, err)
 	}
-	// The next Pods of a rollout would be out of service for half a minute.
+	// With the original grace periods, each Pod of a rollout would be out of service for half a minute.
 	shorten := func(raw []byte) []byte {
 		return regexp.MustCompile(`( gracePeriodSeconds:) \d+`).ReplaceAll(raw, []byte("$1 2"))
 	}
@@ -119,7 +120,7 @@ func (c *cluster) until(kind, namespace, name string, counts map[string]int64) {
 	})
 }
 
-// witness makes new workloads and waits until their Pods serve.
+// witness creates the witnesses, and waits until their Pods are ready.
 func (c *cluster) witness() {
 	c.t.Helper()
 	for text := range strings.SplitSeq(witnesses, "---\n") {
@@ -149,7 +150,7 @@ func (c *cluster) writtenIn(offset int64) (out []string) {
 	return out
 }
 
-// places are the Pods of an app by UID, with what an update in place leaves alone.
+// places returns the Pods of an app by UID, each with its name and Node, which an update in place does not change.
 func (c *cluster) places(app string) map[types.UID]string {
 	c.t.Helper()
 	var pods corev1.PodList
@@ -164,8 +165,8 @@ func (c *cluster) places(app string) map[types.UID]string {
 	return out
 }
 
-// TestReleaseSettled: MG-60, MG-61, R-2 what OpenKruise 1.9.0 has left at rest stays as it is: no write to a Pod,
-// claim, revision or copy.
+// TestReleaseSettled: if OpenKruise 1.9.0 has completed all work on the objects, the manager writes no Pod, claim,
+// revision or copy.
 func TestReleaseSettled(t *testing.T) {
 	c := release(t, "settled")
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -177,9 +178,9 @@ func TestReleaseSettled(t *testing.T) {
 	c.until("CloneSet", "fixtures", "web", map[string]int64{"readyReplicas": 5, "updatedReadyReplicas": 5})
 }
 
-// TestReleaseMidway: MG-60, MG-61, U-23 rollouts that OpenKruise 1.9.0 has begun go on to their end, in place where
-// they began so, without a node agent. Left out are Pods between two updates of several writers, where only a minute
-// without a restart proves the end.
+// TestReleaseMidway: rollouts that OpenKruise 1.9.0 has begun are completed, without a node agent; updates that have
+// begun in place continue in place. The test leaves out Pods between two updates by several writers: only a minute
+// without a restart would prove the end of such an update.
 func TestReleaseMidway(t *testing.T) {
 	c := release(t, "midway")
 	inPlace := map[string]map[types.UID]string{}

@@ -31,8 +31,8 @@ func restartedPods() map[string]int {
 	return map[string]int{"CloneSet": 3, "StatefulSet": 3, "DaemonSet": 5}
 }
 
-// TestRestartsWithoutTheirCRD: workloads work with and without the CRD of ContainerRecreateRequests. A restart without
-// the CRD says so, and goes on once the CRD is there.
+// TestRestartsWithoutTheirCRD: workloads work with and without the CRD of ContainerRecreateRequests. While the CRD is
+// missing, the condition of a requested restart says so, and the restart continues once the CRD is installed.
 func TestRestartsWithoutTheirCRD(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -63,7 +63,7 @@ func TestRestartsWithoutTheirCRD(t *testing.T) {
 	}
 }
 
-// dropRequests removes the CRD of requests, together with all requests.
+// dropRequests removes the CRD of ContainerRecreateRequests, together with all requests.
 func (c *cluster) dropRequests() {
 	c.t.Helper()
 	if err := c.Delete(c.t.Context(), c.definition(requestsCRD)); err != nil {
@@ -77,7 +77,7 @@ func (c *cluster) dropRequests() {
 	})
 }
 
-// returns applies the CRD of requests, and waits for requests.
+// returns installs the CRD of ContainerRecreateRequests, and waits until requests can be created.
 func (c *cluster) returns() {
 	c.t.Helper()
 	if err := config.InstallCRDs(c.t.Context(), c); err != nil {
@@ -156,7 +156,8 @@ func (c *cluster) rollsOut(image string) {
 	c.untilRunning(image)
 }
 
-// wish asks for a restart of all containers started so far: times in a status have whole seconds.
+// wish requests a restart of all containers started so far. The requested time is 2 seconds from now, because times
+// in a status have whole seconds.
 func (c *cluster) wish() {
 	c.t.Helper()
 	c.edits(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, apps.AnnotationRestartContainers, time.Now().Add(2*time.Second).UTC().Format(time.RFC3339)))

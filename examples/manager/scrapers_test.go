@@ -85,8 +85,8 @@ func TestScrapers(t *testing.T) {
 	}
 }
 
-// TestScrapersForgeTokens: a stranger on the port cannot cause endless requests to the API server, and does not keep
-// allowed readers out.
+// TestScrapersForgeTokens: a client with forged tokens causes only a limited number of requests to the API server,
+// and does not keep allowed clients from reading metrics.
 func TestScrapersForgeTokens(t *testing.T) {
 	var asked atomic.Int32
 	handler := scrapersHandler(t, reviewer(t, &asked))

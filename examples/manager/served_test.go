@@ -103,7 +103,7 @@ func (c *cluster) protectsLate(name string) {
 	c.evictsOne(name)
 }
 
-// evictsOne demands the eviction of exactly a single Pod.
+// evictsOne tries to evict all Pods of an app, and fails unless exactly one eviction is allowed.
 func (c *cluster) evictsOne(name string) {
 	c.t.Helper()
 	c.cordon(true)
@@ -199,8 +199,8 @@ func (c *cluster) budgetsComeBack() {
 	c.protectsLate("back")
 }
 
-// versionComesBack stops serving the watched version: Pods that name a budget wait, and are let go afterwards as
-// allowed by the budget.
+// versionComesBack stops serving the version that the manager watches. Meanwhile evictions of Pods that name a budget
+// are refused with status 429. When the version is served again, the budget decides.
 func (c *cluster) versionComesBack() {
 	c.deployment("unserved", 3)
 	c.budget("unserved", atMost("1"))
@@ -235,7 +235,8 @@ func (c *cluster) serveBudgets(is bool) {
 	})
 }
 
-// goesUnserved removes the CRD while no watch reports the budgets' deletion: their Pods are free.
+// goesUnserved removes the CRD while no watch can report the deletion of the budgets. Afterwards the Pods can be
+// evicted.
 func (c *cluster) goesUnserved() {
 	c.deployment("freed", 3)
 	c.budget("freed", atMost("0"))
@@ -253,7 +254,8 @@ func (c *cluster) goesUnserved() {
 	})
 }
 
-// TestVersionIsNotServed: a manager started while a kind is unreadable runs the controllers of all remaining kinds.
+// TestVersionIsNotServed: a manager that starts while a kind is not served in the watched version runs the
+// controllers of all other kinds.
 func TestVersionIsNotServed(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -274,7 +276,8 @@ func TestVersionIsNotServed(t *testing.T) {
 	c.protectsLate("read")
 }
 
-// code sends a request once: clients of Kubernetes try a 429 again.
+// code sends a request once, and returns the status code. Kubernetes clients would repeat a request answered with
+// 429.
 func (c *cluster) code(verb, path, body string) int {
 	c.t.Helper()
 	sender, err := rest.HTTPClientFor(c.cp.Config())
@@ -294,8 +297,8 @@ func (c *cluster) code(verb, path, body string) int {
 	return answer.StatusCode
 }
 
-// TestWatchesThatAreClosed: each write to a CRD closes the watches of its kind. Still no Pod lacks its sidecar, and no
-// Pod is let go against its budget.
+// TestWatchesThatAreClosed: each write to a CRD closes the watches of its kind. Even so, Pods get their sidecars, and
+// no Pod is evicted against its budget.
 func TestWatchesThatAreClosed(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -330,7 +333,7 @@ func TestWatchesThatAreClosed(t *testing.T) {
 		t.Logf("round %d: 5 Pods in %v", i, time.Since(begin).Round(time.Millisecond))
 		c.evictsOne(name)
 	}
-	// A watch needs a moment to notice its end, as any cache needs a moment.
+	// One Pod may lack the sidecar, because a closed watch is noticed only after a moment.
 	if without > 1 {
 		t.Errorf("%d of 40 Pods have no sidecar; %d were refused", without, refused)
 	}

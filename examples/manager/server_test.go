@@ -97,7 +97,7 @@ func (p *port) open(from, text string) net.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = conn.Close() })
-	// Keeps an unread answer with its sender.
+	// With a small read buffer, the server cannot send an answer that the client does not read.
 	if err := conn.(*tls.Conn).NetConn().(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		p.t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (p *port) converted(ctx context.Context, client *http.Client) error {
 	return err
 }
 
-// conversion is a review of so many objects with an annotation of so many bytes each.
+// conversion returns a review with the given number of objects, each with an annotation of size bytes.
 func conversion(t *testing.T, objects, size int) []byte {
 	t.Helper()
 	object := map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{
@@ -147,7 +147,7 @@ func conversion(t *testing.T, objects, size int) []byte {
 func (p *port) client(from string) *http.Client {
 	transport := &http.Transport{
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext,
-		// As an API server calls webhooks.
+		// An API server calls webhooks with these settings.
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}, //nolint:gosec // a test
 		MaxIdleConnsPerHost: 25,
 	}
@@ -155,7 +155,7 @@ func (p *port) client(from string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestStrangersKeepNobodyOut: strangers on the port do their worst, and an API server from a different address still
+// TestStrangersKeepNobodyOut: whatever hostile clients do at the webhook port, an API server with another address
 // gets answers.
 func TestStrangersKeepNobodyOut(t *testing.T) {
 	for _, tc := range []struct {
@@ -203,7 +203,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			}
 			tc.do(p)
 			for i := range 20 {
-				// Less than any of the strangers is waited for.
+				// This time limit is shorter than every time limit of the server for hostile clients.
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				if err := p.converted(ctx, client); err != nil {
 					t.Errorf("review %d: %v", i, err)
@@ -214,8 +214,8 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestNothingIsHeldForLong: a stranger holds resources for a short time only, and further callers from the stranger's
-// address get their turn.
+// TestNothingIsHeldForLong: a hostile client holds resources only for a short time, and then the server answers other
+// requests from the same address.
 func TestNothingIsHeldForLong(t *testing.T) {
 	p := servePort(t)
 	turn := func(after string) {
@@ -242,7 +242,8 @@ func TestNothingIsHeldForLong(t *testing.T) {
 	turn("an answer that nobody reads")
 }
 
-// TestBusyConnectionsStay: connections with a request stay, whoever opened the connections.
+// TestBusyConnectionsStay: connections with a running request stay open, whichever address has opened the
+// connections.
 func TestBusyConnectionsStay(t *testing.T) {
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
 	p := servePortWith(t, func(http.ResponseWriter, *http.Request) {
@@ -333,8 +334,8 @@ func TestReviewsUnderWayAreAnswered(t *testing.T) {
 	}
 }
 
-// TestHonestBurst: an API server in a large cluster asks about several hundred objects at once, on as many connections,
-// and each answer waits for a slow answer, for longer than a review may take to arrive.
+// TestHonestBurst: an API server of a large cluster sends several hundred reviews at once, each on its own
+// connection. Each answer needs a slow request to the API server, and takes longer than a review may take to arrive.
 func TestHonestBurst(t *testing.T) {
 	p := servePortWith(t, nil, slowJudge{takes: time.Second})
 	client := p.client(apiServer)
@@ -352,7 +353,8 @@ func TestHonestBurst(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: a connection too many costs the address with the most connections its oldest connection.
+// TestConnectionsAreBounded: if there are too many connections, the server closes the oldest connection of the
+// address with the most connections.
 func TestConnectionsAreBounded(t *testing.T) {
 	p := servePort(t)
 	kept := p.open(apiServer, "")

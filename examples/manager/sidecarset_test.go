@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// announcedSidecars runs the manifests of the announcements through the webhooks, and checks the Pods' sidecars and
-// their fate.
+// announcedSidecars creates the objects of OpenKruise's release announcements through the webhooks, and checks which
+// sidecars the Pods get and when containers restart.
 func announcedSidecars(t *testing.T, c *cluster, _ *process) {
 	t.Run("E-8 C-7 C-9", func(t *testing.T) {
 		c := c.on(t)
@@ -92,7 +92,8 @@ func (c *cluster) create(path string) *unstructured.Unstructured {
 	return object
 }
 
-// untilInjectedPod creates Pods in sequence until a Pod gets the sidecar: a webhook learns of a set a moment later.
+// untilInjectedPod creates one Pod after the other until a Pod gets the sidecar, because the webhook learns of a new
+// SidecarSet with a delay.
 func (c *cluster) untilInjectedPod(app, sidecar string) *corev1.Pod {
 	c.t.Helper()
 	var pod *corev1.Pod
@@ -188,7 +189,7 @@ func (c *cluster) barriers(name string) map[string]string {
 	return out
 }
 
-// untilCompleted waits until all containers of a Pod were let go.
+// untilCompleted waits until the controller has opened the barriers of all containers of a Pod.
 func (c *cluster) untilCompleted(name string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {

@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// announcedStatefulSets runs the manifests of the announcements through the webhooks, with the edits from the
-// announcements.
+// announcedStatefulSets creates the objects of OpenKruise's release announcements through the webhooks, and makes the
+// edits from the announcements.
 func announcedStatefulSets(t *testing.T, c *cluster, _ *process) {
 	reserve := func(entries ...intstr.IntOrString) func(*v1beta1.StatefulSet) {
 		return func(set *v1beta1.StatefulSet) {
@@ -86,14 +86,15 @@ func announcedStatefulSets(t *testing.T, c *cluster, _ *process) {
 	})
 }
 
-// on is the cluster for another test.
+// on returns a copy of the cluster that reports failures to another test.
 func (c *cluster) on(t *testing.T) *cluster {
 	own := *c
 	own.t = t
 	return &own
 }
 
-// apply creates the object of a file under a name. Nobody waits for the end of the object's Pods.
+// apply creates the object of a file under a name. The grace period of its Pods is zero, so that no test waits for
+// terminating Pods.
 func (c *cluster) apply(file, name string) {
 	c.t.Helper()
 	raw, err := os.ReadFile(file)

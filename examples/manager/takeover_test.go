@@ -30,7 +30,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// otherSecret is a Secret as written by OpenKruise: RSA in PKCS#1, an own CA, and each value under both names.
+// otherSecret returns a Secret as OpenKruise writes the Secret: RSA keys in PKCS#1, a CA, and each value under two
+// keys.
 func otherSecret(t *testing.T, host string) *corev1.Secret {
 	t.Helper()
 	begin, end := time.Now().Add(-time.Hour), time.Now().AddDate(10, 0, 0)
@@ -70,8 +71,8 @@ func otherSecret(t *testing.T, host string) *corev1.Secret {
 	}
 }
 
-// otherConfiguration is a mutating configuration as left by OpenKruise: with the list of its origin in an annotation,
-// and with features not served here.
+// otherConfiguration returns a mutating configuration of OpenKruise's manager: the annotation contains the original
+// list of webhooks.
 func otherConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration {
 	entry := func(name, path, group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.MutatingWebhook {
 		return admissionregistrationv1.MutatingWebhook{
@@ -237,7 +238,8 @@ func (c *cluster) written(t *testing.T) (writes []string) {
 	return writes
 }
 
-// untilMutatingInjected waits for the test's objects: no validating configuration exists.
+// untilMutatingInjected waits until the CA bundle is in the objects of the test, which has no validating
+// configuration.
 func (c *cluster) untilMutatingInjected() {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
@@ -268,7 +270,7 @@ func (c *cluster) untilRolledOutPartly(name string, replicas int64) {
 	})
 }
 
-// leftBehind checks for OpenKruise's necessary objects, unchanged.
+// leftBehind checks that all objects that OpenKruise needs are unchanged.
 func (c *cluster) leftBehind(t *testing.T, secret *corev1.Secret, configuration *admissionregistrationv1.MutatingWebhookConfiguration) {
 	t.Helper()
 	now, err := c.secret(t.Context())

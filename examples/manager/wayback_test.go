@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// travellers are objects of kinds known to OpenKruise 1.9.0 in v1alpha1 alone. Some of their fields have another place
-// in v1alpha1.
+// travellers are objects of kinds that OpenKruise 1.9.0 knows in v1alpha1 alone. Some of their fields have another
+// path in v1alpha1.
 const travellers = `
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -132,8 +132,8 @@ func (c *cluster) stored(name string) []string {
 	return versions
 }
 
-// TestWayBack: MG-60 by the README's commands all objects come to be stored in OpenKruise 1.9.0's versions, the API
-// server accepts OpenKruise's CRDs then, and the way to OpenKruise also leads back.
+// TestWayBack: the commands of the README store all objects in versions that OpenKruise 1.9.0 knows, and the API
+// server then accepts OpenKruise's CRDs. Afterwards this manager can take over again.
 func TestWayBack(t *testing.T) {
 	c := newCluster(t)
 	c.install()

@@ -210,7 +210,7 @@ func withoutConfigurations(t *testing.T, c *cluster, m *process) {
 	}
 }
 
-// runs has the controller of a kind make Pods for an object.
+// runs creates an object of a kind, and waits until the kind's controller has created its Pods.
 func (c *cluster) runs(k kind.Row) {
 	c.t.Helper()
 	labels := map[string]string{"app": "runs-" + k.Name()}
@@ -342,7 +342,8 @@ func dropWebhook(t *testing.T, c *cluster, _ *process) {
 		t.Fatal(err)
 	}
 	c.untilInjected()
-	// In the test's URL mode, the owner has to name kept webhooks by URL as well. Dropped webhooks are dropped.
+	// The webhooks of the test are called by URL, so an owner that keeps a webhook would have to apply the URL, too. The
+	// test therefore applies an empty list, which removes both webhooks.
 	if err := apply(); err != nil {
 		t.Fatalf("dropping both webhooks: %v", err)
 	}
@@ -407,7 +408,7 @@ func structuredLog(t *testing.T, _ *cluster, m *process) {
 	}
 }
 
-// nothingWritten watches the audit log for a while without changes.
+// nothingWritten checks that the managers write nothing for a while if nothing changes.
 func nothingWritten(t *testing.T, c *cluster, _ *process) {
 	offset := c.settledLog(t)
 	deadline := time.Now().Add(10 * time.Second)
@@ -502,7 +503,7 @@ func (c *cluster) secret(ctx context.Context) (map[string][]byte, error) {
 	return secret.Data, err
 }
 
-// TestRotationUnderLoad: the authority is replaced while three managers serve and objects are created.
+// TestRotationUnderLoad: the CA is replaced while three managers serve and objects are created.
 func TestRotationUnderLoad(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -534,8 +535,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	t.Logf("%d objects created during the rotation", l.created)
 }
 
-// TestReplicasComeAndGo: three managers run a rollout, the leader is killed in the middle, and then the rest are
-// replaced as by a Deployment.
+// TestReplicasComeAndGo: three managers run a rollout, the leader is killed in the middle, and then the remaining
+// managers are replaced as a Deployment replaces its Pods.
 func TestReplicasComeAndGo(t *testing.T) {
 	const replicas = 20
 	c := newCluster(t)
@@ -600,8 +601,8 @@ func TestReplicasComeAndGo(t *testing.T) {
 	}
 }
 
-// TestPortIsTaken: objects that are stored as v1alpha1 reach the caches through the webhooks. A manager whose port
-// somebody else has ends, and does not wait for the caches.
+// TestPortIsTaken: objects that are stored as v1alpha1 reach the caches only through the webhooks. A manager whose
+// port is in use exits, and does not wait for the caches.
 func TestPortIsTaken(t *testing.T) {
 	c := newCluster(t)
 	c.storedInV1alpha1("old")

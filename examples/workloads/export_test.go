@@ -8,12 +8,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ListOf is a List without a ConfigMap.
+// ListOf returns a List without a ConfigMap.
 func ListOf(parse func(map[string]string) ([]schema.GroupVersionKind, error), synced func() bool) *List {
 	return &List{parse: parse, synced: synced, log: logr.Discard(), changed: make(chan struct{})}
 }
 
-// Read reads a ConfigMap's list, or nil for a deleted ConfigMap. Read reports whether the list wakes its waiters.
+// Read reads the list from a ConfigMap, or from nil for a deleted ConfigMap, and reports whether waiting callers were
+// woken.
 func (l *List) Read(configuration *corev1.ConfigMap) (woken bool) {
 	next := l.next()
 	if configuration == nil {
@@ -29,7 +30,7 @@ func (l *List) Read(configuration *corev1.ConfigMap) (woken bool) {
 	}
 }
 
-// At has watches go by a clock.
+// At sets the clock of the watches.
 func (w *Watches) At(clock clock.WithDelayedExecution) { w.clock = clock }
 
 // FromAny reads a workload of any kind.

@@ -65,18 +65,18 @@ type Owners struct {
 	scaled map[schema.GroupKind]scaledKind
 }
 
-// scale is the answer of the scale subresource of a workload whose kind is not cached.
+// scale is the result of a request for the scale subresource of a workload whose kind is not cached.
 type scale struct {
 	at       time.Time
 	replicas int32
 	known    bool
 }
 
-// scaleLasts is how long an answer is used before the API server is asked again: Pods of the workload are created and
+// scaleLasts is how long a result is used before the API server is asked again. Pods of the workload are created and
 // deleted more often than the scale changes.
 const scaleLasts = 5 * time.Second
 
-// scaleKept is how long an answer is used if newer requests fail.
+// scaleKept is how long a result is used if newer requests fail.
 const scaleKept = 10 * time.Minute
 
 // Kinds returns an empty object of each workload kind that is read from caches.

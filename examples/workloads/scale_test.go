@@ -25,7 +25,7 @@ import (
 
 var begin = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 
-// caches is a manager with the caches of an API server in memory.
+// caches is a manager whose caches read from an API server in memory.
 type caches struct {
 	ownercache.Manager
 
@@ -51,7 +51,7 @@ func newCaches(t *testing.T) *caches {
 	return &caches{cache: server.Cache(nil), scheme: scheme}
 }
 
-// scales answers for the scale subresources of workloads: by their names, with the replicas.
+// scales is a client that returns the scale of workloads, with the number of replicas by name.
 type scales struct {
 	client.Client
 
@@ -62,7 +62,7 @@ type scales struct {
 
 func (s *scales) SubResource(string) client.SubResourceClient { return scaleOf{scales: s} }
 
-// scaleOf reads a scale.
+// scaleOf is a client that reads the scale subresource of a workload.
 type scaleOf struct {
 	client.SubResourceClient
 
@@ -81,8 +81,8 @@ func (s scaleOf) Get(_ context.Context, object, scale client.Object, _ ...client
 	return unstructured.SetNestedField(scale.(*unstructured.Unstructured).Object, n, "spec", "replicas")
 }
 
-// TestScale: Owners asks seldom for the scale of workloads of uncached kinds. A deleted workload has no Pods. A
-// workload whose kind has no scale gives no number.
+// TestScale: Owners seldom reads the scale of workloads whose kinds are not cached. A deleted workload has no Pods.
+// If the kind has no scale subresource, the number of Pods is unknown.
 func TestScale(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(begin)
 	c := &scales{replicas: map[string]int64{"web": 3}}
@@ -123,8 +123,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestInventedKinds: a user who may create Pods can invent controllers. Invented kinds neither cause a request to the
-// API server each, nor stay in memory for long.
+// TestInventedKinds: a user who may create Pods can invent kinds of controllers. Not every invented kind causes a
+// request to the API server, and invented kinds do not stay in memory for long.
 func TestInventedKinds(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(begin)
 	c := &scales{replicas: map[string]int64{"web": 3}}

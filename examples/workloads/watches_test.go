@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/workloads"
 )
 
-// manager knows Sets, as a RESTMapper goes on doing when their CRD is gone.
+// manager is a manager whose RESTMapper still knows the kind Set after the kind's CRD was deleted.
 type manager struct {
 	url    string
 	logged *atomic.Int32
@@ -43,8 +43,8 @@ func (m manager) GetLogger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// TestKindThatIsGone: a kind with a deleted CRD is looked for at growing intervals, with a single log line. The same
-// holds if the API server's list of kinds keeps the kind for longer than the kind can be listed.
+// TestKindThatIsGone: after a kind's CRD was deleted, the API server is asked about the kind at growing intervals,
+// and a single line is logged. The same holds while the API server still names the kind but cannot list its objects.
 func TestKindThatIsGone(t *testing.T) {
 	for _, tc := range []struct {
 		name, list string

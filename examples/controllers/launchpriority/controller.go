@@ -81,13 +81,13 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
 }
 
-// A refused request is tried again with a growing back-off.
+// refused describes requests that the API server refuses. Such a request is tried again with a growing back-off.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// If the kubelet does not find a ConfigMap that was written, the ConfigMap is checked, each time after a longer
-// back-off.
+// missed describes checks of a ConfigMap that the kubelet does not find although the ConfigMap was written. The pause
+// between two checks grows.
 func missed() fanout.Task {
 	return fanout.Task{Name: "look", First: 30 * time.Second, Last: 10 * time.Minute}
 }

@@ -26,11 +26,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, a key is opened only when all containers above are ready. Only ConfigMaps of the Pod,
-// or left by a former Pod of its name, are touched. In the end all containers run.
+// TestFaults: under any faults, the controller opens the barriers of a priority only when all containers of higher
+// priorities are ready. The controller writes only ConfigMaps of the Pod, or ConfigMaps that an earlier Pod of the
+// same name has left. In the end all containers run.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -43,7 +44,7 @@ func plan(t testing.TB) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Kinds: []client.Object{&corev1.ConfigMap{}}, Seeds: 200, Steps: 150, Quiet: 12 * time.Minute, // the longest back-off is 10
+		Scheme: scheme, Kinds: []client.Object{&corev1.ConfigMap{}}, Seeds: 200, Steps: 150, Quiet: 12 * time.Minute, // the longest back-off is 10 minutes
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, order: order, started: map[launched]bool{}, wasReady: map[launched]bool{}, spoiled: map[string]bool{}}
 			return chaos.Subject{Setup: w.start, Begin: w.begin, Users: w.users, Settle: w.settle, Looks: w.look, Wrote: w.judge, Check: w.check, Converged: w.converged}
@@ -51,15 +52,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
 	order *launchorder.Order
 	pods  int
-	// started and wasReady are containers once started or ready.
+	// started and wasReady contain the containers that were started or ready at least once.
 	started, wasReady map[launched]bool
-	// spoiled are the names of ConfigMaps that did not belong to the present Pod of the name, as long as the Pod exists.
+	// spoiled contains the names of ConfigMaps that do not belong to the present Pod of the name, while the Pod exists.
 	spoiled map[string]bool
 }
 
@@ -87,7 +88,7 @@ func (w *story) begin() {
 	}
 }
 
-// createPod creates a Pod as changed by the webhook. Few names exist, so Pods have successors.
+// createPod creates a Pod as the webhook would change it. Only three names exist, so names are used again.
 func (w *story) createPod() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", w.Rand().IntN(3))}}
 	for i := range 1 + w.Rand().IntN(4) {
@@ -103,10 +104,10 @@ func (w *story) createPod() {
 		name := w.order.ConfigMapName(pod)
 		w.spoiled[name] = w.Server.Stored(&corev1.ConfigMap{}, client.ObjectKeyFromObject(w.named(pod.Name))) != nil
 		w.Logf("user: creates Pod %s of %d containers", pod.Name, len(pod.Spec.Containers))
-	} // else a Pod of the name exists
+	} // otherwise a Pod of the name exists
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(10); {
@@ -129,14 +130,14 @@ func (w *story) users() {
 	}
 }
 
-// named is a ConfigMap of a user under the name of a Pod's.
+// named returns a ConfigMap of a user, with the name of the ConfigMap for a Pod.
 func (w *story) named(pod string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: w.order.ConfigMapName(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}}),
 	}}
 }
 
-// settle removes users' own ConfigMaps: Pods would wait for ever.
+// settle removes the users' ConfigMaps, because Pods would wait for them forever.
 func (w *story) settle() {
 	for _, found := range faultapi.All[*corev1.ConfigMap](w.Server) {
 		if len(found.OwnerReferences) == 0 {
@@ -148,7 +149,7 @@ func (w *story) settle() {
 
 func (w *story) look(task *chaos.Task, call *faultapi.Call) {
 	if call != nil {
-		return // the pass reads its Pod once, before everything else
+		return // a reconciliation reads its Pod once, before all other requests
 	}
 	pod := &corev1.Pod{}
 	if err := task.Process.Cache.Get(context.Background(), task.Object, pod); err == nil {
@@ -156,7 +157,7 @@ func (w *story) look(task *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	pod, ok := write.Task.View.(*corev1.Pod)
 	if !ok {
@@ -190,14 +191,14 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// isOf reports whether a ConfigMap belongs to a Pod of the name, and of the UID unless empty.
+// isOf reports whether a ConfigMap is owned by a Pod of the given name, and of the given UID unless uid is empty.
 func isOf(found *corev1.ConfigMap, pod string, uid types.UID) bool {
 	return slices.ContainsFunc(found.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.Name == pod && (uid == "" || ref.UID == uid)
 	})
 }
 
-// judgeKey: all containers above were ready.
+// judgeKey: when the controller adds a key, all containers of higher priorities must have been ready.
 func (w *story) judgeKey(pod *corev1.Pod, key string) {
 	if pod.Annotations[completed] == "true" {
 		return
@@ -248,7 +249,8 @@ func (w *story) judgeMark(pod *corev1.Pod, write *chaos.Write) {
 	}
 }
 
-// check: a container starts when all above have been ready, unless a former Pod's ConfigMap has opened everything.
+// check: a container starts only after all containers of higher priorities have been ready, unless the ConfigMap of
+// an earlier Pod has opened all barriers.
 func (w *story) check() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		for i := range pod.Spec.Containers {
@@ -272,7 +274,7 @@ func (w *story) check() {
 	}
 }
 
-// converged: all containers run, and Pods with an order are marked.
+// converged: all containers run, and Pods with launch priorities are marked as completed.
 func (w *story) converged() {
 	var errs []error
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

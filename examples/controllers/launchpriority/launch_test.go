@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The tests play the kubelet themselves: a simulated Node would start all containers at once.
+// The tests write the status of Pods themselves: a simulated Node would start all containers at once.
 var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -51,7 +51,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace})
 }
 
-// launch creates a Pod as changed by the webhook. Containers are named after their priorities.
+// launch creates a Pod as the webhook would change it. The containers are named after their priorities.
 func (c *cluster) launch(name string, priorities ...string) *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{
@@ -76,7 +76,8 @@ func (c *cluster) launch(name string, priorities ...string) *corev1.Pod {
 	return pod
 }
 
-// report writes a kubelet's status: the ready containers, and the rest as waiting for the ConfigMap.
+// report writes the status of a Pod as a kubelet does: the given containers are ready, and the other containers wait
+// for the ConfigMap.
 func (c *cluster) report(pod *corev1.Pod, ready ...string) {
 	c.t.Helper()
 	base := pod.DeepCopy()
@@ -95,7 +96,7 @@ func (c *cluster) report(pod *corev1.Pod, ready ...string) {
 	}
 }
 
-// barrier is the relevant part of a Pod's ConfigMap.
+// barrier contains the fields of a Pod's ConfigMap that the tests compare.
 type barrier struct {
 	Owner types.UID
 	Keys  map[string]string
@@ -154,7 +155,8 @@ func (c *cluster) requests(offset int64) map[string]int {
 	return controllertest.Tally(requests, c.namespace)
 }
 
-// LP-8 to LP-11: each priority when all above are ready; the last completes, and a crash later changes nothing.
+// TestPrioritiesOneAfterTheOther: the barriers of a priority are opened when all containers of higher priorities are
+// ready. The Pod is marked when the last barriers are opened, and a later crash of a container changes nothing.
 func TestPrioritiesOneAfterTheOther(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -177,14 +179,14 @@ func TestPrioritiesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// LP-15: a ConfigMap left by a Pod of the same name is replaced before any container starts, and is not collected under
-// the new Pod.
+// TestBarrierOfAFormerPod: the controller replaces the ConfigMap of an earlier Pod of the same name before any
+// container starts, and the garbage collector does not delete the new ConfigMap.
 func TestBarrierOfAFormerPod(t *testing.T) {
 	c := idle(t)
 	c.run()
 	left := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: c.namespace, Name: "web-barrier", Finalizers: []string{"example.test/hold"}, // or the collector might be quicker
+			Namespace: c.namespace, Name: "web-barrier", Finalizers: []string{"example.test/hold"}, // without the finalizer, the garbage collector might delete the ConfigMap first
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "of-a-former-pod"}},
 		},
 		Data: map[string]string{"p_1": "true", "p_0": "true"},
@@ -211,8 +213,8 @@ func TestBarrierOfAFormerPod(t *testing.T) {
 	c.marked(pod)
 }
 
-// LP-15: a foreign ConfigMap is not touched. An event says how to help, and after the ConfigMap is gone the containers
-// start.
+// TestBarrierOfSomebodyElse: the controller does not change a ConfigMap that belongs to no Pod. An event names a
+// remedy. After the ConfigMap was deleted, the containers start.
 func TestBarrierOfSomebodyElse(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -243,7 +245,7 @@ func TestBarrierOfSomebodyElse(t *testing.T) {
 	c.opened(pod, "p_1")
 }
 
-// LP-15: a Pod keeps its ConfigMap as long as needed, even when complete.
+// TestLostBarrier: a deleted ConfigMap is created again if a container needs it, even after the Pod was marked.
 func TestLostBarrier(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -262,7 +264,7 @@ func TestLostBarrier(t *testing.T) {
 	}
 }
 
-// A new manager continues the work of the last manager.
+// TestRestart: a new manager continues the work of the previous manager, with the same ConfigMap.
 func TestRestart(t *testing.T) {
 	c := idle(t)
 	stop := c.run()
@@ -282,7 +284,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// LP-8: the ConfigMap goes with its Pod, and a successor starts in order.
+// TestSuccessor: the ConfigMap is deleted with its Pod, and the containers of a new Pod of the same name start in
+// order.
 func TestSuccessor(t *testing.T) {
 	c := idle(t)
 	c.run()

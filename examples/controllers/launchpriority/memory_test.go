@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// TestBarrierMemory: of a ConfigMap filled by users only the keys awaited by containers are remembered.
+// TestBarrierMemory: of a ConfigMap to which users have added keys, the process remembers only the keys for which
+// containers wait.
 func TestBarrierMemory(t *testing.T) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
@@ -49,7 +50,7 @@ func TestBarrierMemory(t *testing.T) {
 		if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Delete(ctx, cm); err != nil { // so no quota counts the ConfigMap
+		if err := c.Delete(ctx, cm); err != nil { // the quota no longer counts the ConfigMap
 			t.Fatal(err)
 		}
 		if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {

@@ -74,7 +74,7 @@ func (r *Reconciler) opensItself(pod *corev1.Pod) bool {
 	return err == nil && r.options.OpensGate(schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
 }
 
-// A refused request is tried again with a growing back-off.
+// refused describes requests that the API server refuses. Such a request is tried again with a growing back-off.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }

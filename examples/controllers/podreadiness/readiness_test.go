@@ -68,7 +68,7 @@ func (c *cluster) create(name string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// until waits until a Pod is as wanted.
+// until waits until want returns nil for a Pod.
 func (c *cluster) until(pod *corev1.Pod, want func(*corev1.Pod) error) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
@@ -92,8 +92,8 @@ func (c *cluster) requests(offset int64) map[string]int {
 	return controllertest.Tally(requests, c.namespace)
 }
 
-// PR-1, PR-5: a Pod without a controller gets the condition, and is ready; a hundred Pods at once cost little more than
-// a patch each.
+// TestGatesAreOpened: a Pod without a controller gets the condition and becomes ready. The controller sends little
+// more than one patch for each of a hundred Pods.
 func TestGatesAreOpened(t *testing.T) {
 	const pods = 100
 	c := start(t)
@@ -116,7 +116,8 @@ func TestGatesAreOpened(t *testing.T) {
 	}
 }
 
-// PR-1: an existing condition stays, whatever its value; PR-3: a Pod without the gate gets no condition.
+// TestOthersAreLeftAlone: an existing condition is not changed, whatever its value, and a Pod without the readiness
+// gate gets no condition.
 func TestOthersAreLeftAlone(t *testing.T) {
 	c := start(t)
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -160,7 +161,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A CloneSet opens its Pods' gates itself: the loop sends nothing.
+// TestKindsOpenTheirOwn: the CloneSet controller opens the gates of its Pods itself, and this controller sends no
+// request.
 func TestKindsOpenTheirOwn(t *testing.T) {
 	c := start(t)
 	offset := controllertest.End(t, c.cp.AuditLog())

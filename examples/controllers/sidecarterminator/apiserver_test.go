@@ -38,7 +38,7 @@ var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes}
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// world is a namespace, with the controller's writes inside.
+// world is a namespace, with the controller's writes to objects in the namespace.
 type world struct {
 	client.WithWatch
 
@@ -82,7 +82,7 @@ func begin(t *testing.T, options kruise.Options) *world {
 	return w
 }
 
-// recorded notes each write of the controller.
+// recorded returns client functions that record each write of the controller.
 func (w *world) recorded() interceptor.Funcs {
 	note := func(pod, what string) {
 		w.mu.Lock()
@@ -118,7 +118,7 @@ func (w *world) written(pod string) []string {
 	return slices.Clone(w.writes[pod])
 }
 
-// start makes a Pod on a Node, and writes the Pod's status.
+// start creates a Pod on a Node, and writes the Pod's status.
 func (w *world) start(name string, pod *corev1.Pod, virtual bool) *corev1.Pod {
 	w.t.Helper()
 	labels := map[string]string{}
@@ -148,8 +148,8 @@ func (w *world) report(pod *corev1.Pod) {
 	}
 }
 
-// carryOut acts for a node agent and the kubelet: containers of a request end with exit code 143. Then the Pod ends,
-// unless its phase has already ended.
+// carryOut does the work of a node agent and the kubelet: the containers of a request end with exit code 143. Then
+// the Pod ends, unless its phase says already that the Pod has ended.
 func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 	w.t.Helper()
 	request := &v1beta1.ContainerRecreateRequest{}
@@ -187,7 +187,7 @@ func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 	return names
 }
 
-// TestJobPods runs E-11 and similar cases.
+// TestJobPods: sidecars are stopped after the main containers have ended, and the Pod gets the expected phase.
 func TestJobPods(t *testing.T) {
 	w := begin(t, kruise.Options{})
 	priority := []string{apps.EnvContainerPriority, "1"}
@@ -226,7 +226,7 @@ func TestJobPods(t *testing.T) {
 	}
 }
 
-// untilTold waits for an event on a Pod.
+// untilTold waits for an event about a Pod.
 func (w *world) untilTold(pod *corev1.Pod, kind, name string) {
 	w.t.Helper()
 	controlplanetest.Eventually(w.t, 20*time.Second, func(ctx context.Context) error {
@@ -265,7 +265,8 @@ func TestVirtualNode(t *testing.T) {
 	}
 }
 
-// TestStuckPods: JT-12, an event tells why a Pod waits, and OnFailure waits for exit code 0.
+// TestStuckPods: an event says why the sidecars of a Pod still run. With the restart policy OnFailure, sidecars run
+// until the main container ends with exit code 0.
 func TestStuckPods(t *testing.T) {
 	w := begin(t, kruise.Options{})
 	pod := w.start("stuck", sidecarterminator.Job(sidecarterminator.OnFailure, sidecarterminator.StuckContainer("main", "CrashLoopBackOff"), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
@@ -281,8 +282,8 @@ func TestStuckPods(t *testing.T) {
 	}
 }
 
-// TestRefusals: a refused request is not retried with each event of the Pod, and does not keep other Pods waiting. The
-// clock stands still.
+// TestRefusals: events of a Pod do not repeat a refused request, and other Pods do not wait for the Pod. The clock
+// stands still, so no back-off ends.
 func TestRefusals(t *testing.T) {
 	w := begin(t, kruise.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()), Workers: 1})
 	w.refused = true

@@ -18,7 +18,8 @@ import (
 type one struct {
 	name string
 	env  []string
-	// exit is the exit code; -1 runs, -2 has never started and waits for reason.
+	// exit is the exit code; -1 means that the container runs, and -2 that it waits for its first start, for the reason
+	// waiting.
 	exit    int32
 	waiting string
 	starts  int32 // number of restarts
@@ -37,7 +38,7 @@ func runs(name string, env []string) one { return one{name: name, env: env, exit
 
 func ended(name string, env []string, exit int32) one { return one{name: name, env: env, exit: exit} }
 
-// job is a Pod running to completion.
+// job returns a Pod that runs to completion.
 func job(policy corev1.RestartPolicy, containers ...one) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "job-1", UID: "u1", ResourceVersion: "1"},
@@ -120,7 +121,7 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// own gives the first container its own restart policy.
+// own returns a change that gives the first container a restart policy of its own.
 func own(policy corev1.ContainerRestartPolicy, rules ...corev1.ContainerRestartRule) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].RestartPolicy, pod.Spec.Containers[0].RestartPolicyRules = &policy, rules
@@ -181,7 +182,7 @@ func TestIsDue(t *testing.T) {
 	}
 }
 
-// said renders reasons for comparison.
+// said returns reasons as texts, for comparison.
 func said(waits reason.List) (out []string) {
 	for _, why := range waits {
 		text := string(why.Code) + " " + why.Path
@@ -195,7 +196,7 @@ func said(waits reason.List) (out []string) {
 
 const first, second = "sidecar-termination-u1", "sidecar-termination-u1-2"
 
-// asked is a request for containers without restarts.
+// asked returns a request for containers with no restarts.
 func asked(names ...string) *v1beta1.ContainerRecreateRequest {
 	request := &v1beta1.ContainerRecreateRequest{}
 	for _, name := range names {
@@ -290,9 +291,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// FuzzDecide plays a whole Pod: every decision is carried out until the decisions are empty, and then no stoppable
-// sidecar runs. No request repeats a container or names a main container. The phase is set once and follows the main
-// containers. The first name is OpenKruise's.
+// FuzzDecide carries out the decisions for a Pod until a decision is empty; then no sidecar that should be stopped
+// runs. No request contains a main container, or a container of an earlier request. The phase is set once, and
+// follows from the main containers. The first request has the name that OpenKruise uses.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 2, 3}, false)
 	f.Add([]byte{1, 0, 14, 22, 7}, false)
@@ -341,7 +342,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// end has a sidecar end by a signal.
+// end ends a sidecar as if by a signal.
 func end(t *testing.T, pod *corev1.Pod, name string) {
 	t.Helper()
 	for i := range pod.Spec.Containers {
@@ -356,7 +357,7 @@ func end(t *testing.T, pod *corev1.Pod, name string) {
 	}
 }
 
-// fuzzed makes a Pod from bytes: the first for the policy, the rest for the containers.
+// fuzzed makes a Pod from bytes: the first byte determines the restart policy, and the other bytes the containers.
 func fuzzed(data []byte) *corev1.Pod {
 	if len(data) == 0 {
 		return job(never)
@@ -370,7 +371,7 @@ func fuzzed(data []byte) *corev1.Pod {
 			c.waiting = []string{"ContainerCreating", "ErrImagePull"}[b/25%2]
 		}
 		if c.env == nil && b%2 == 0 {
-			c.exit = 0 // so Pods are due now and then
+			c.exit = 0 // so that the main containers of some Pods have succeeded
 		}
 		containers = append(containers, c)
 	}

@@ -1,6 +1,6 @@
 package sidecarterminator
 
-// Helpers shared by the tests on the API server and the tests of decisions.
+// These are helpers that the tests on the API server share with the tests of decisions.
 var (
 	Job, Runs, MainOf, With, End = job, runs, mainOf, with, end
 	Ended, RequestName, IsMarked = hasEnded, requestName, isMarked

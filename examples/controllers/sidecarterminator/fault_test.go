@@ -27,11 +27,11 @@ import (
 )
 
 // TestFaults: under any faults, sidecars are stopped only after the end of the main containers, each sidecar once.
-// Sidecars with ignored exit codes are stopped after the rest and after the phase. In the end no sidecar due to end
-// runs.
+// Sidecars whose exit codes are ignored are stopped after the other sidecars, and after the phase is set. In the end
+// no sidecar that should be stopped runs.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -48,7 +48,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -90,8 +90,8 @@ func (w *story) begin() {
 }
 
 const (
-	exits = "exits:v1" // ends at once
-	slow  = "slow:v1"  // cannot be pulled for a while
+	exits = "exits:v1" // the container of this image ends at once
+	slow  = "slow:v1"  // the image cannot be pulled for a while
 )
 
 func (w *story) settle() { w.Nodes.Images.SetBroken(slow, false) }
@@ -130,13 +130,13 @@ func (w *story) createPod() {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 	}
-	if w.User.Create(context.Background(), pod) == nil { // else a Pod of the name exists
+	if w.User.Create(context.Background(), pod) == nil { // otherwise a Pod of the name exists
 		w.pods++
 		w.Logf("user: creates Pod %s with %d containers for the Node %s", pod.Name, len(pod.Spec.Containers), node)
 	}
 }
 
-// users is the outside world now and then.
+// users makes a random change as a user, a container or a Node.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(12); {
@@ -161,7 +161,7 @@ func (w *story) users() {
 	}
 }
 
-// agent stops the containers of requests, and ends containers that exit at once.
+// agent stops the containers of requests, and ends the containers whose image exits at once.
 func (w *story) agent() (changed bool) {
 	for _, request := range faultapi.All[*v1beta1.ContainerRecreateRequest](w.Server) {
 		if request.Status.Phase == v1beta1.ContainerRecreateRequestCompleted {
@@ -203,7 +203,7 @@ func (w *story) look(task *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	s, _ := write.Task.View.(*sight)
 	if s == nil || s.pod == nil {
@@ -240,7 +240,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeRequest: the request names running sidecars missing in all further requests.
+// judgeRequest: a request contains only running sidecars, and no sidecar of another request.
 func (w *story) judgeRequest(pod *corev1.Pod, sidecars []container, request *v1beta1.ContainerRecreateRequest, counted bool) {
 	if !metav1.IsControlledBy(request, pod) || request.Spec.PodName != pod.Name || pod.Spec.NodeName == virtual {
 		w.Failf("request", "%s is for Pod %s on Node %s, of Pod %s", request.Name, request.Spec.PodName, pod.Spec.NodeName, pod.Name)
@@ -261,13 +261,14 @@ func (w *story) judgeRequest(pod *corev1.Pod, sidecars []container, request *v1b
 	}
 }
 
-// isOver reports whether a Pod is said to have ended, or is gone.
+// isOver reports whether a Pod has ended according to its phase, or was deleted.
 func (w *story) isOver(pod *corev1.Pod) bool {
 	current := w.Nodes.Pod(client.ObjectKeyFromObject(pod), pod.UID)
 	return current == nil || hasEnded(current)
 }
 
-// converged: no sidecar due to end runs. A sidecar restarted by the kubelet is the Pod's wish.
+// converged: no sidecar that should be stopped runs, except sidecars that the kubelet has restarted because of the
+// Pod's restart policy.
 func (w *story) converged() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp != nil || podstate.Condition(pod, corev1.PodReady) == nil {

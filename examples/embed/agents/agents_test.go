@@ -72,7 +72,7 @@ func start(t *testing.T) *fixture {
 	return &fixture{Client: c, t: t, namespace: env.Namespace(t)}
 }
 
-// owned is the label and the taint of the test's own Nodes among foreign Nodes, with the test's namespace as value.
+// owned is the key of a label and a taint on the test's own Nodes; the value is the test's namespace.
 const owned = "agents.example.com/owned"
 
 // node returns the full name of a Node of this test, for a short name that is unique in the test.
@@ -103,7 +103,7 @@ func (f *fixture) changeNode(short string, edit func(*corev1.Node)) {
 	})
 }
 
-// agent is an Agent for the test's own Nodes.
+// agent returns an Agent for the test's own Nodes.
 func (f *fixture) agent(name string) *Agent {
 	agent := &Agent{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	agent.Spec.Template.Labels = map[string]string{"agent": name}
@@ -127,8 +127,8 @@ func (f *fixture) change(agent *Agent, edit func(*Agent)) {
 	})
 }
 
-// settle waits until the Agent has a ready Pod on exactly the Nodes, all with the image and the command. settle returns
-// the Pods' UIDs by Node, and the fewest ready Pods seen.
+// settle waits until the Agent has a ready Pod on exactly the given Nodes, all with the image and the command. settle
+// returns the UIDs of the Pods by Node, and the smallest number of ready Pods seen meanwhile.
 func (f *fixture) settle(name, image string, command []string, nodes ...string) (uids map[string]types.UID, fewest int) {
 	f.t.Helper()
 	fewest = len(nodes)
@@ -164,8 +164,8 @@ func (f *fixture) settle(name, image string, command []string, nodes ...string) 
 	return uids, fewest
 }
 
-// waits waits until the status has the numbers, all Pods are available, and the condition Waiting has the reason, or is
-// false for an empty reason.
+// waits waits until the status has the given numbers, all Pods are available, and the condition Waiting has the
+// reason, or is False if there is no reason.
 func (f *fixture) waits(agent *Agent, nodes, updated int32, why error) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, time.Minute, func(ctx context.Context) error {
@@ -226,7 +226,7 @@ func TestAgent(t *testing.T) {
 	stopsNobody(f)
 }
 
-// stopsNobody creates invalid Agents: valid Agents go on, and so do corrected Agents.
+// stopsNobody creates invalid Agents: valid Agents are still reconciled, and so are the corrected Agents.
 func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()

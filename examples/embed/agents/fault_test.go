@@ -26,12 +26,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no Pod is made for an unfit or occupied Node, no Pod goes without need, and no Node
-// loses a serving Pod beyond the budget or the partition. In the end everything matches the spec.
+// TestFaults: under any faults, no Pod is created for a Node that is unfit or has a Pod, and no Pod is deleted
+// without a valid reason. No Node loses its available Pod against the budget or the partition. In the end the cluster
+// matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&Agent{}, &corev1.Node{}},
-		Quiet: 6 * time.Minute, Steps: 200, // quiet is longer than the rest of a refused update
+		Quiet: 6 * time.Minute, Steps: 200, // longer than the back-off of a refused update
 		New: func(w *chaos.World) chaos.Subject {
 			s := &season{World: w, ended: map[endings]ending{}}
 			return chaos.Subject{
@@ -46,20 +47,20 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// season is a schedule.
+// season is the state of a fault schedule.
 type season struct {
 	*chaos.World
-	operator *reconciler // of the last process
+	operator *reconciler // the reconciler of the last process
 
-	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, new Pods,
-	// deletions, or patches of a status.
+	// policy says which requests the API server refuses: none, patches of a Pod's spec, every write to a single Pod, new
+	// Pods, deletions, or patches of a status.
 	policy int
 	denied string
-	// ended are the Pods deleted after their end.
+	// ended contains the Pods that were deleted after they had ended.
 	ended map[endings]ending
 }
 
-// denies is an admission policy switched by users.
+// denies refuses requests while a policy of the users is in force.
 func (s *season) denies(call faultapi.Call, _ client.Object) error {
 	refused := false
 	switch patches := call.Verb == "patch" && call.Subresource == ""; s.policy {
@@ -107,7 +108,7 @@ func (s *season) agent() *Agent {
 	return agent
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (s *season) users() {
 	switch n := s.Rand().IntN(40); {
 	case n < 5:
@@ -126,7 +127,7 @@ func (s *season) users() {
 		s.Logf("user: another Agent of that name")
 		s.must(s.User.Delete(context.Background(), s.agent()))
 		s.create()
-	case n < 23: // a day of many releases, more than the history limit
+	case n < 23: // many releases, more than the history limit
 		for i := range historyLimit + 3 {
 			agent := s.agent()
 			agent.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", i)
@@ -139,7 +140,7 @@ func (s *season) users() {
 	}
 }
 
-// edit changes the spec. Another image can be had in place, another command or selector of Nodes cannot.
+// edit changes the spec. Another image is possible in place; another command or node selector is not.
 func (s *season) edit() {
 	agent := s.agent()
 	pod := &agent.Spec.Template.Spec
@@ -155,7 +156,7 @@ func (s *season) edit() {
 	case n < 16:
 		agent.Spec.Partition = s.Rand().IntN(4)
 	case n < 17:
-		agent.Spec.Partition = -1 // past admission
+		agent.Spec.Partition = -1 // stored without admission
 	default:
 		agent.Spec.MaxUnavailable = s.Rand().IntN(4)
 	}
@@ -167,13 +168,13 @@ func (s *season) update(agent *Agent) {
 	s.must(s.User.Update(context.Background(), agent))
 }
 
-// Taints of Nodes: the first keeps new Pods away, the second evicts all Pods.
+// These are keys of taints: the first keeps new Pods away, and the second evicts all Pods.
 const (
 	dedicated = "example.test/dedicated"
 	broken    = "example.test/broken"
 )
 
-// join adds a Node under a free name.
+// join adds a Node with a free name.
 func (s *season) join() {
 	var free []string
 	for i := range 8 {
@@ -187,7 +188,7 @@ func (s *season) join() {
 	s.must(s.User.Create(context.Background(), node))
 }
 
-// changeNodes changes a Node.
+// changeNodes makes a random change to a Node.
 func (s *season) changeNodes() {
 	nodes := faultapi.All[*corev1.Node](s.Server)
 	node := nodes[s.Rand().IntN(len(nodes))].DeepCopy()
@@ -219,9 +220,9 @@ func (s *season) changeNodes() {
 	case n < 9:
 		toggle(broken, corev1.TaintEffectNoExecute)
 	case n < 10:
-		toggle(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute) // tolerated by the Pods
+		toggle(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute) // the Pods tolerate this taint
 	case n < 11:
-		node.Spec.Unschedulable = !node.Spec.Unschedulable // tolerated as well
+		node.Spec.Unschedulable = !node.Spec.Unschedulable // the Pods also tolerate a cordon
 	default:
 		node.Labels["pool"] = map[string]string{"web": "db", "db": "web"}[node.Labels["pool"]]
 	}
@@ -229,7 +230,7 @@ func (s *season) changeNodes() {
 	s.must(s.User.Update(context.Background(), node))
 }
 
-// end has a Pod end for good, or be deleted by somebody.
+// end makes a Pod end, or deletes the Pod as a user.
 func (s *season) end(pod *corev1.Pod) {
 	switch {
 	case pod == nil:
@@ -246,7 +247,7 @@ func (s *season) evict(pod *corev1.Pod) {
 	s.Logf("node: evict %s, changed %v, reported %v", pod.Name, s.Nodes.Evict(pod.UID), s.Nodes.Report(pod.UID))
 }
 
-// endAgain makes the Pods of a Node end in sequence.
+// endAgain makes the Pods of a Node end one after the other.
 func (s *season) endAgain() {
 	first := s.AnyPod()
 	if first == nil {
@@ -264,8 +265,8 @@ func (s *season) endAgain() {
 	}
 }
 
-// settle makes the last wish fulfillable. Before a policy is lifted everybody has half an hour for work possible under
-// the policy. The last event is a Node joining, when all are at rest.
+// settle makes the wanted state reachable. Before a policy ends, half an hour passes for the work that is possible
+// under the policy. The last event is a new Node, after all other work is done.
 func (s *season) settle() {
 	s.CatchUp()
 	s.admitPending()
@@ -286,7 +287,8 @@ func (s *season) settle() {
 	}
 }
 
-// admitPending clears the way for a Pod waiting for a Node tainted since: the Pod would wait for ever.
+// admitPending makes room for a Pod that waits for a Node that was tainted since: otherwise the Pod would wait for
+// ever.
 func (s *season) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](s.Server) {
 		node, ok := s.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
@@ -299,25 +301,26 @@ func (s *season) admitPending() {
 	}
 }
 
-// nodeOf is a Pod's Node, or the Node awaited by a Pod.
+// nodeOf returns the Node of a Pod, or the Node for which a Pod was created.
 func nodeOf(pod *corev1.Pod) string {
 	node, _ := nodefit.NodeOf(pod)
 	return node
 }
 
-// appOf is the part of a Pod's spec changed by the schedules in templates.
+// appOf returns the fields of a Pod's spec that the schedules change in templates.
 func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command, spec.NodeSelector)
 }
 
-// place is a Node with the Agent's Pods, and whether the Node wants a Pod, or may keep a Pod.
+// place is a Node with the Agent's Pods. run is true if the Node should have a Pod, and stay if a running Pod may
+// stay.
 type place struct {
 	name      string
 	run, stay bool
 	pods      []*corev1.Pod
 }
 
-// sight is the input of a reconcile: the cache at the beginning, or at the last question about an earlier write.
+// sight is the input of a reconciliation: the cache at the beginning, or at the last check of an earlier write.
 type sight struct {
 	agent *Agent
 	now   time.Time
@@ -325,7 +328,7 @@ type sight struct {
 	// places are in update order.
 	places []*place
 	wrote  bool
-	// taken are the Nodes without an available Pod because of the pass.
+	// taken are the Nodes that lack an available Pod because of this reconciliation.
 	taken map[string]bool
 }
 
@@ -348,7 +351,7 @@ func (s *season) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	if v.agent != nil && v.agent.Spec.Partition >= 0 && agent.Spec.Partition < 0 {
-		return // the pass has read the Agent before
+		return // the reconciliation has read the Agent before
 	}
 	v.agent = agent
 	var pods corev1.PodList
@@ -364,8 +367,8 @@ func pointers[T any](items []T) (out []*T) {
 	return out
 }
 
-// arrange puts the Pods in their places. An ended, terminating Pod is in no place: nothing of the Pod is left on the
-// Node.
+// arrange assigns the Pods to the Nodes. A terminating Pod that has ended is left out, because nothing of it is left
+// on the Node.
 func (v *sight) arrange(pods []*corev1.Pod, nodes []*corev1.Node) {
 	v.places, v.pods = nil, map[types.UID]*corev1.Pod{}
 	byName := map[string]*place{}
@@ -401,15 +404,15 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.agent.Spec.Template.Spec)
 }
 
-// serves reports whether a Node has an available Pod untouched by the pass.
+// serves reports whether a Node has an available Pod that the reconciliation has not changed.
 func (v *sight) serves(p *place) bool { return !v.taken[p.name] && slices.ContainsFunc(p.pods, serves) }
 
 func serves(pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && podstate.IsReady(pod) && podstate.GateOpen(pod, gate)
 }
 
-// updated are the Nodes that may be at the newest revision: Nodes already there, Nodes about to be, and from the
-// highest name on as many further Nodes as the partition leaves.
+// updated returns the Nodes that may be at the newest revision: Nodes that are already, Nodes that will be, and from
+// the highest name on as many other Nodes as the partition allows.
 func (v *sight) updated() []*place {
 	var first, next, last []*place
 	for _, p := range v.places {
@@ -428,7 +431,7 @@ func (v *sight) updated() []*place {
 	return all[:max(len(all)-v.agent.Spec.Partition, 0)]
 }
 
-// judge compares each write to a Pod with the sight of the pass.
+// judge compares each write to a Pod with the objects that the reconciliation has seen.
 func (s *season) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
 	before, _ := w.Before.(*corev1.Pod)
@@ -449,7 +452,7 @@ func (s *season) judge(w *chaos.Write) {
 	}
 }
 
-// judgeCreation: a Pod is made only for a Node in want of a Pod, without remains of a former Pod.
+// judgeCreation: a Pod is created only for a Node that should have a Pod, after the former Pod has gone.
 func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	p := v.place(nodeOf(pod))
 	if p == nil || !p.run || len(p.pods) > 0 {
@@ -466,8 +469,8 @@ func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeChange: a Pod is deleted or taken out of service because its Node wants no Pod, because the Pod has ended, or
-// for its update, at the Pod's turn and while enough Pods serve.
+// judgeChange: a Pod is deleted or taken out of service only if its Node should have no Pod, if the Pod has ended, or
+// for an update. For an update the Pod must be next, and enough Pods must be available.
 func (s *season) judgeChange(v *sight, w *chaos.Write, before *corev1.Pod) {
 	verb, pod := w.Call.Verb, v.pods[before.UID]
 	if pod == nil || pod.DeletionTimestamp != nil {
@@ -497,7 +500,7 @@ func (s *season) judgeChange(v *sight, w *chaos.Write, before *corev1.Pod) {
 	}
 }
 
-// endings identifies Pods ending in a row on a Node, during a single spec and a single process.
+// endings identifies Pods that end one after the other on a Node, during the same spec and the same process.
 type endings struct {
 	process    int
 	node       string
@@ -505,13 +508,13 @@ type endings struct {
 	generation int64
 }
 
-// ending is the earliest time for the next deletion, and the wait since the deletion before.
+// ending contains the earliest time of the next deletion, and the pause before the previous deletion.
 type ending struct {
 	next time.Time
 	wait time.Duration
 }
 
-// judgeEnding: replacements of Pods ending again and again become rarer and rarer.
+// judgeEnding: if Pods on a Node end again and again, the pauses between replacements grow.
 func (s *season) judgeEnding(v *sight, key endings) {
 	const most = 15 * time.Minute
 	last, again := s.ended[key]
@@ -525,8 +528,9 @@ func (s *season) judgeEnding(v *sight, key endings) {
 	s.ended[key] = ending{v.now.Add(wait), wait}
 }
 
-// possible judges the work possible under a policy: as long as the budget has room, each Node in the update reaches its
-// wanted state. Exempt are Nodes held up by the policy, and the Agent says so.
+// possible checks that the work possible under a policy is done: as long as the budget allows, each Node that takes
+// part in the update reaches its wanted state. Nodes that the policy holds up are exempt, and the Agent's status must
+// name the reason.
 func (s *season) possible() {
 	v := s.now()
 	without, trouble := 0, false
@@ -550,7 +554,7 @@ func (s *season) possible() {
 	}
 }
 
-// isHeldUp reports whether the policy keeps a Node from its wanted state.
+// isHeldUp reports whether the policy prevents the wanted state of a Node.
 func (s *season) isHeldUp(v *sight, p *place) bool {
 	if len(p.pods) == 0 {
 		return s.policy == 3
@@ -571,15 +575,16 @@ func (s *season) isHeldUp(v *sight, p *place) bool {
 	return false
 }
 
-// now is the present state of everything.
+// now returns the present state.
 func (s *season) now() *sight {
 	v := &sight{agent: s.agent()}
 	v.arrange(faultapi.All[*corev1.Pod](s.Server), faultapi.All[*corev1.Node](s.Server))
 	return v
 }
 
-// converged: each Node in want of a Pod has an available Pod, further Nodes only keep tolerated Pods, the Pods are at
-// the revisions set by the partition, status and conditions say so, and memory of the past is gone.
+// converged: each Node that should have a Pod has an available Pod, and other Nodes only keep Pods that may stay. The
+// Pods are at the revisions that the partition demands, the status and the conditions say so, and the process has
+// forgotten deleted objects.
 func (s *season) converged() {
 	v := s.now()
 	revisions := faultapi.All[*appsv1.ControllerRevision](s.Server)
@@ -625,7 +630,7 @@ func (s *season) converged() {
 	}
 }
 
-// convergedStatus: numbers are right, nothing has failed, and the Agent says why Pods are old.
+// convergedStatus: the numbers are right, no failure is reported, and the status says why Pods are outdated.
 func (s *season) convergedStatus(v *sight, want Status, waiting bool) {
 	got := v.agent.Status
 	conditions := got.Conditions

@@ -17,8 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestDeniedNodesHideNobody: a policy denies the updates of eight Nodes before the last Node. Each denial rests, and no
-// denied Node has a second turn before the last Node's first.
+// TestDeniedNodesHideNobody: a policy refuses the updates of eight Nodes that come before the last Node. After a
+// refusal, the next attempt for a Node is delayed, so no refused Node is tried a second time before the last Node is
+// updated.
 func TestDeniedNodesHideNobody(t *testing.T) {
 	const denied = 8
 	chaos.Run(t, chaos.Plan{
@@ -45,7 +46,7 @@ func TestDeniedNodesHideNobody(t *testing.T) {
 	})
 }
 
-// beginOn creates an Agent on the given number of Nodes, with a budget of a single Node.
+// beginOn creates an Agent on the given number of Nodes; at most one Node may be unavailable.
 func (s *season) beginOn(nodes int) {
 	for i := range nodes {
 		s.must(s.User.Create(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}))
@@ -56,7 +57,7 @@ func (s *season) beginOn(nodes int) {
 	s.update(agent)
 }
 
-// updateLast releases an image denied to all Nodes except the last, and waits half an hour.
+// updateLast releases an image that the policy refuses on all Nodes except the last, and waits half an hour.
 func (s *season) updateLast(old map[string]bool) {
 	rest := func() {
 		s.Sleep(10 * time.Second)

@@ -28,8 +28,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, a Fleet never has more Pods than wanted, never loses too many ready Pods, and ends up
-// as specified. No more code is necessary for testing your own operator under faults.
+// TestFaults: under any faults, a Fleet never has more Pods than wanted, never loses too many ready Pods, and in the
+// end is as specified. To test your own operator under faults, you need no more code than this.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&Fleet{}}, Quiet: quiet,
@@ -47,25 +47,25 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// down is the policy of a failing webhook.
+// down is the policy that stands for a failing webhook.
 const down = 4
 
-// quiet is longer than the rest of a refused update.
+// quiet is longer than the back-off of a refused update.
 const quiet = 6 * time.Minute
 
-// sailing is a schedule.
+// sailing is the state of a fault schedule.
 type sailing struct {
 	*chaos.World
-	operator *reconciler // of the last process
+	operator *reconciler // the reconciler of the last process
 
-	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, new Pods,
-	// or patches because of a failing webhook.
+	// policy says which requests the API server refuses: none, patches of a Pod's spec, every write to a single Pod, new
+	// Pods, or patches because of a failing webhook.
 	policy int
 	denied string
-	asked  int // calls of the webhook, since the start of the count
+	asked  int // calls of the webhook since the last reset
 }
 
-// denies is an admission policy switched by users. The answers are 403 or 422, and 500 for a failing webhook.
+// denies refuses requests while a policy is in force, with status 403 or 422, or 500 for a failing webhook.
 func (s *sailing) denies(call faultapi.Call, _ client.Object) error {
 	if call.Resource.Resource != "pods" {
 		return nil
@@ -112,7 +112,7 @@ func (s *sailing) fleet() *Fleet {
 	return fleet
 }
 
-// edit is a user's action now and then.
+// edit makes a random change as a user.
 func (s *sailing) edit() {
 	fleet := s.fleet()
 	switch n := s.Rand().IntN(40); {
@@ -128,7 +128,7 @@ func (s *sailing) edit() {
 		s.Logf("user: another Fleet of that name")
 		s.must(s.User.Delete(context.Background(), fleet))
 		s.create()
-	case n < 12: // a day of many releases, more than the history limit
+	case n < 12: // many releases, more than the history limit
 		for i := range historyLimit + 3 {
 			s.release(fmt.Sprintf("app:v%d", i), nil)
 			s.CatchUp()
@@ -145,7 +145,7 @@ func (s *sailing) edit() {
 	}
 }
 
-// release changes the Pods' program. A new image is possible in place, a new command is not.
+// release changes the image or the command of the Pods. A new image is possible in place, a new command is not.
 func (s *sailing) release(image string, command []string) {
 	fleet := s.fleet()
 	app := &fleet.Spec.Template.Spec.Containers[0]
@@ -156,7 +156,7 @@ func (s *sailing) release(image string, command []string) {
 	s.must(s.User.Update(context.Background(), fleet))
 }
 
-// spoil overwrites the operator's records on a Pod. Nobody knows the progress of the Pod's update then.
+// spoil overwrites the annotation with the progress of a Pod's update, so that the progress is unknown.
 func (s *sailing) spoil(pod *corev1.Pod) {
 	if pod == nil || !podstate.IsActive(pod) {
 		return
@@ -167,7 +167,7 @@ func (s *sailing) spoil(pod *corev1.Pod) {
 	s.must(s.User.Update(context.Background(), pod))
 }
 
-// settle lifts the policy. Before, everybody has time for the work possible under the policy.
+// settle ends the policy. Before this, time passes for the work that is possible under the policy.
 func (s *sailing) settle() {
 	if s.asked = 0; s.policy != 0 {
 		for range 60 {
@@ -189,7 +189,7 @@ func (s *sailing) must(err error) {
 	}
 }
 
-// sight is the input of a reconcile: the Fleet at the beginning, and the Pods before the first write to a Pod.
+// sight is the input of a reconciliation: the Fleet at the beginning, and the Pods before the first write to a Pod.
 type sight struct {
 	fleet        *Fleet
 	ready, taken map[types.UID]bool
@@ -220,7 +220,7 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 		pod := &pods.Items[i]
 		// A Pod in the middle of an update is about to restart, whatever its status shows.
 		next, err := inPlace.Next(pod, time.Now())
-		// A spoilt Pod is left alone.
+		// The operator does not change a Pod with a spoilt annotation.
 		whole := err != nil && podstate.IsTrue(pod, gate) || err == nil && next.Complete
 		if metav1.IsControlledBy(pod, v.fleet) && podstate.IsActive(pod) && podstate.IsReady(pod) && whole {
 			v.ready[pod.UID] = true
@@ -228,8 +228,8 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge: by its sight, a reconcile never takes away ready Pods beyond the budget, and never creates more Pods than
-// wanted.
+// judge: by what the reconciliation has seen, the operator never takes more ready Pods out of service than the budget
+// allows, and never creates more Pods than wanted.
 func (s *sailing) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
 	old, _ := w.Before.(*corev1.Pod)
@@ -254,8 +254,8 @@ func (s *sailing) judge(w *chaos.Write) {
 	}
 }
 
-// converged: the wanted number of Pods exists, all ready and equal to the template, the status says so, and memory of
-// the past is gone.
+// converged: the wanted number of Pods exists, all Pods are ready and equal to the template, the status says so, and
+// the process has forgotten deleted objects.
 func (s *sailing) converged() {
 	pods := s.possible()
 	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)
@@ -283,9 +283,9 @@ func (s *sailing) converged() {
 	}
 }
 
-// possible judges the work possible without outside help: the wanted number of Pods exists and, as long as the budget
-// has room, the Pods are ready and equal to the template. Exempt are spoilt Pods and Pods held up by a policy, and the
-// Fleet says so.
+// possible checks that the work possible without help is done: the wanted number of Pods exists and, as long as the
+// budget allows, the Pods are ready and equal to the template. Spoilt Pods and Pods that a policy holds up are
+// exempt, and the status must say so.
 func (s *sailing) possible() []*corev1.Pod {
 	fleet, inPlace := s.fleet(), s.inPlace()
 	want := fleet.Spec.Template.Spec.Containers[0]

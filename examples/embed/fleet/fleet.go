@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Fleet], err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Fleet).Status
 	status.ObservedGeneration = t.Owner.Generation
-	if t.Set != nil { // nil if the pass ended early
+	if t.Set != nil { // nil if the reconciliation ended early
 		pods := t.Set.Totals()
 		status.Revision, status.Pods, status.Available, status.Updated = t.History.Update.Name, pods.Pods, pods.Available, pods.Updated
 		t.Pass.Wake(t.Set.NextAvailable)

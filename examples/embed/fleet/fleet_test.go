@@ -151,7 +151,7 @@ func uids(pods map[types.UID]corev1.Pod) map[types.UID]bool {
 	return out
 }
 
-// stopsNobody creates an invalid Fleet: valid Fleets go on, and so does the corrected Fleet.
+// stopsNobody creates an invalid Fleet: valid Fleets are still reconciled, and so is the corrected Fleet.
 func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()

@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// policy refuses some calls, and counts all.
+// policy refuses some requests, and counts all requests.
 type policy struct {
 	mu      sync.Mutex
 	refuses func(faultapi.Call) bool
@@ -46,7 +46,7 @@ func (p *policy) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// harbour is a Fleet with its operator and its nodes.
+// harbour is a Fleet with its operator and the Nodes of its Pods.
 type harbour struct {
 	*reconciler
 
@@ -60,10 +60,10 @@ type harbour struct {
 	scheme *runtime.Scheme
 	added  []manager.Runnable
 	clock  *testingclock.FakePassiveClock
-	// sound reports whether a Pod's containers are ready when running.
+	// sound reports whether the containers of a running Pod are ready.
 	sound func(*corev1.Pod) bool
-	// failed counts the errors handed by the operator to its queue. fewest is the smallest number of ready Pods at any
-	// time.
+	// failed counts the errors that the operator has returned to its queue. fewest is the smallest number of ready Pods
+	// at any time.
 	failed, fewest int
 }
 
@@ -98,7 +98,7 @@ func newHarbour(t *testing.T, replicas int) *harbour {
 		t.Fatal(err)
 	}
 	h.deliver()
-	for _, r := range h.added { // the barrier is lifted when the process leads
+	for _, r := range h.added { // so that the process may act, as after leader election
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func (h *harbour) deliver() {
 
 func (h *harbour) all() []*corev1.Pod { return faultapi.All[*corev1.Pod](h.server) }
 
-// rounds lets the operator and the nodes work, a second each.
+// rounds lets the operator and the Nodes work for n seconds, second by second.
 func (h *harbour) rounds(n int) {
 	h.t.Helper()
 	h.failed, h.fewest = 0, len(h.all())
@@ -171,7 +171,7 @@ func image(image string) func(*Fleet) {
 	return func(f *Fleet) { f.Spec.Template.Spec.Containers[0].Image = image }
 }
 
-// settled fails the test unless there are n Pods, ready and with the image.
+// settled fails the test unless there are n Pods, all ready and with the image.
 func (h *harbour) settled(n int, image string) {
 	h.t.Helper()
 	if pods := h.all(); len(pods) != n {
@@ -188,7 +188,8 @@ func isSpecPatch(c faultapi.Call) bool {
 	return c.Verb == "patch" && c.Resource.Resource == "pods" && c.Subresource == ""
 }
 
-// TestRefusedUpdates: Pods refused an update in place are recreated in sequence, and nothing is retried in a loop.
+// TestRefusedUpdates: Pods whose update in place is refused are recreated one after the other, and no request is
+// repeated in a tight loop.
 func TestRefusedUpdates(t *testing.T) {
 	h := newHarbour(t, 3)
 	h.rounds(10)
@@ -205,8 +206,8 @@ func TestRefusedUpdates(t *testing.T) {
 	}
 }
 
-// TestDeniedPod: a webhook denying every write to a single Pod neither makes the Pod flap in and out of service, nor
-// blocks further updates, and the Fleet says so.
+// TestDeniedPod: if a webhook refuses every write to a single Pod, the Pod does not go in and out of service again
+// and again. The other Pods are updated, and the status says why the Pod is not.
 func TestDeniedPod(t *testing.T) {
 	h := newHarbour(t, 3)
 	h.rounds(10)
@@ -237,8 +238,8 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestRefusedFinish: a policy starting in the middle of an update keeps the Pod out of service. The Fleet says so, and
-// goes on as soon as its spec changes.
+// TestRefusedFinish: a policy that begins in the middle of an update keeps the Pod out of service. The status says
+// so, and the update continues as soon as the spec changes.
 func TestRefusedFinish(t *testing.T) {
 	h := newHarbour(t, 1)
 	h.rounds(10)
@@ -258,7 +259,8 @@ func TestRefusedFinish(t *testing.T) {
 	}
 }
 
-// TestFinishingDoesNotWaitForTheOwner: a Pod returns into service while the cache lacks its owner's writes.
+// TestFinishingDoesNotWaitForTheOwner: a Pod returns into service even while the cache does not show the writes of
+// its owner's reconciliation.
 func TestFinishingDoesNotWaitForTheOwner(t *testing.T) {
 	h := newHarbour(t, 1)
 	h.rounds(10)
@@ -287,7 +289,7 @@ func TestFinishingDoesNotWaitForTheOwner(t *testing.T) {
 	}
 }
 
-// TestBrokenPodIsUpdatedFirst: an old broken Pod does not stop the repairing update, wherever the Pod's name comes.
+// TestBrokenPodIsUpdatedFirst: an old broken Pod does not prevent the update that repairs it, whatever its name.
 func TestBrokenPodIsUpdatedFirst(t *testing.T) {
 	for at := range 3 {
 		h := newHarbour(t, 3)
@@ -301,7 +303,7 @@ func TestBrokenPodIsUpdatedFirst(t *testing.T) {
 	}
 }
 
-// TestScaleInTakesBrokenPodsFirst: serving Pods stay.
+// TestScaleInTakesBrokenPodsFirst: scaling in keeps ready Pods.
 func TestScaleInTakesBrokenPodsFirst(t *testing.T) {
 	h := newHarbour(t, 6)
 	h.rounds(15)
@@ -319,7 +321,7 @@ func TestScaleInTakesBrokenPodsFirst(t *testing.T) {
 	}
 }
 
-// TestUnreadablePodBlocksNobody: a Pod with a spoilt annotation is left alone, and the remaining Pods are updated.
+// TestUnreadablePodBlocksNobody: a Pod with a spoilt annotation is not changed, and the other Pods are updated.
 func TestUnreadablePodBlocksNobody(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.rounds(10)
@@ -341,7 +343,8 @@ func TestUnreadablePodBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestUnreadableNewPod: a Pod spoilt before ever serving never will serve, and the Fleet says so.
+// TestUnreadableNewPod: a Pod whose annotation is spoilt before the Pod was ever ready never becomes ready, and the
+// status says so.
 func TestUnreadableNewPod(t *testing.T) {
 	h := newHarbour(t, 1)
 	for len(h.all()) == 0 {
@@ -358,7 +361,7 @@ func TestUnreadableNewPod(t *testing.T) {
 	}
 }
 
-// TestQuotaStopsNoUpdates: failed creations do not stop updates of existing Pods.
+// TestQuotaStopsNoUpdates: failed creations do not prevent updates of existing Pods.
 func TestQuotaStopsNoUpdates(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.rounds(10)
@@ -372,7 +375,7 @@ func TestQuotaStopsNoUpdates(t *testing.T) {
 	}
 }
 
-// TestMistypedReplicas: a mistake costs a quota, and not a pass without end.
+// TestMistypedReplicas: a very large number of replicas uses up a quota, but a reconciliation still ends.
 func TestMistypedReplicas(t *testing.T) {
 	h := newHarbour(t, 20_000)
 	h.deliver()
@@ -384,7 +387,7 @@ func TestMistypedReplicas(t *testing.T) {
 	}
 }
 
-// TestHistoryIsTruncated: revisions without Pods do not pile up.
+// TestHistoryIsTruncated: revisions without Pods are deleted beyond the limit.
 func TestHistoryIsTruncated(t *testing.T) {
 	h := newHarbour(t, 1)
 	for i := range 30 {
@@ -396,13 +399,13 @@ func TestHistoryIsTruncated(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfDeletedFleets: no memory remains of awaited writes, refusals, or read specs.
+// TestNothingIsLeftOfDeletedFleets: the process forgets pending writes, refusals and parsed specs of deleted Fleets.
 func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.policy.refuses = func(c faultapi.Call) bool {
 		return c.Verb == "create" && c.Resource.Resource == "pods" && len(h.all()) > 0
 	}
-	h.rounds(3) // with writes outstanding
+	h.rounds(3) // while writes are pending
 	fleet := h.fleet()
 	if err := h.user.Delete(t.Context(), fleet); err != nil {
 		t.Fatal(err)

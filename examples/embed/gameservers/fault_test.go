@@ -28,9 +28,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no ordinal ever has two Pods, no unwanted ordinal gets a Pod, and the ordinals without
-// an available Pod stay within the budget. Pods are updated from the highest ordinal on, none during its match, and
-// foreign Pods stay untouched. In the end everything matches the spec.
+// TestFaults: under any faults, no ordinal ever has two Pods, and no unwanted ordinal gets a Pod. The number of
+// ordinals without an available Pod stays within the budget. Pods are updated from the highest ordinal down, none of
+// them during a match. Pods of other owners are not changed. In the end the cluster matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&GameServers{}}, Quiet: 6 * time.Minute, // longer than a refused update rests
@@ -45,16 +45,16 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// lobby is a schedule.
+// lobby is the state of a fault schedule.
 type lobby struct {
 	*chaos.World
 
-	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, or new
-	// Pods.
+	// policy says which requests the API server refuses: none, patches of a Pod's spec, every write to a single Pod, or
+	// new Pods.
 	policy int
 	denied string
-	// attempted are Pods whose last write by the owner's loop has had no effect so far. The API server may have refused
-	// the write.
+	// attempted contains Pods whose last write by the operator has had no effect so far, perhaps because the API server
+	// has refused the write.
 	attempted map[attempt]bool
 }
 
@@ -104,7 +104,7 @@ func (l *lobby) resize(g *GameServers) {
 	g.Spec.Reserved = lists[l.Rand().IntN(len(lists))]
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (l *lobby) users() {
 	switch n := l.Rand().IntN(20); {
 	case n < 3:
@@ -157,7 +157,7 @@ func (l *lobby) update(g *GameServers) {
 	}
 }
 
-// meddle takes a name as a foreign user, or gives the name back.
+// meddle creates a Pod with one of the names as another user, or deletes such a Pod.
 func (l *lobby) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("games-%d", l.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
@@ -179,14 +179,14 @@ func (l *lobby) giveBack() {
 	}
 }
 
-// mark has a user ask for a Pod's deletion.
+// mark adds, as a user, the label that requests a Pod's deletion.
 func (l *lobby) mark() {
 	if pod := l.AnyPod(); pod != nil && metav1.GetControllerOf(pod) != nil {
 		l.label(pod, deleteLabel, "yes")
 	}
 }
 
-// mangle spoils a Pod's record of its update. Nobody ever repairs the record.
+// mangle spoils the annotation with the progress of a Pod's update. The annotation is never repaired.
 func (l *lobby) mangle() {
 	pod := l.AnyPod()
 	if pod == nil || metav1.GetControllerOf(pod) == nil || slices.ContainsFunc(faultapi.All[*corev1.Pod](l.Server), isMangled) {
@@ -215,13 +215,13 @@ func (l *lobby) label(pod *corev1.Pod, key, value string) {
 	}
 }
 
-// waits reports whether the match maker is asked to let a Pod go.
+// waits reports whether a Pod waits until the match maker releases it.
 func waits(pod *corev1.Pod) bool {
 	state := pod.Labels[stateLabel]
 	return pod.Labels[holdLabel] != "" && (state == "PreparingUpdate" || state == "PreparingDelete")
 }
 
-// releaseOne has a match end.
+// releaseOne ends a match, so that the match maker releases a Pod.
 func (l *lobby) releaseOne() bool {
 	waiting := slices.DeleteFunc(faultapi.All[*corev1.Pod](l.Server), func(pod *corev1.Pod) bool { return !waits(pod) })
 	if len(waiting) == 0 {
@@ -233,7 +233,8 @@ func (l *lobby) releaseOne() bool {
 
 func (l *lobby) release() bool { return l.releaseOne() }
 
-// settle makes the last wish fulfillable, apart from a name kept by a foreign Pod and an unreadable Pod.
+// settle makes the wanted state reachable, except for a name that another owner's Pod keeps and for a Pod with a
+// spoilt annotation.
 func (l *lobby) settle() {
 	l.policy = 0
 	if l.Chance(50) {
@@ -242,7 +243,7 @@ func (l *lobby) settle() {
 	l.CatchUp()
 	g := l.owner()
 	g.Spec.Partition = max(g.Spec.Partition, 0)
-	lost := 0 // for good
+	lost := 0 // number of ordinals that will never have a Pod
 	for _, pod := range faultapi.All[*corev1.Pod](l.Server) {
 		if slices.Contains(ordinalsOf(g), ordinalOf(pod.Name)) && (!l.isOurs(pod) || isMangled(pod) && !serves(pod)) {
 			lost++
@@ -252,7 +253,8 @@ func (l *lobby) settle() {
 	l.update(g)
 }
 
-// ordinalsOf returns the wanted ordinals in order, counted singly, or nil for an invalid spec.
+// ordinalsOf returns the wanted ordinals in order, computed without the operator's code, or nil if the spec is
+// invalid.
 func ordinalsOf(g *GameServers) []int {
 	if g.Spec.Partition < 0 {
 		return nil
@@ -277,7 +279,7 @@ func ordinalsOf(g *GameServers) []int {
 	return list
 }
 
-// ordinalOf parses a name independently of the operator.
+// ordinalOf parses a name without the operator's code.
 func ordinalOf(name string) int {
 	for o := range 20 {
 		if name == fmt.Sprintf("games-%d", o) {
@@ -287,18 +289,18 @@ func ordinalOf(name string) int {
 	return -1
 }
 
-// sight is the input of a reconcile: everything visible before the reconcile's first write.
+// sight is the input of a reconciliation: the objects in the caches before the first write.
 type sight struct {
 	owner  *GameServers
 	wanted []int
-	// pods are the owner's Pods, by ordinal. serving are the available Pods. taken are the Pods taken out of service by
-	// the pass.
+	// pods are the owner's Pods, by ordinal. serving are the ordinals of available Pods. taken are the ordinals of Pods
+	// that the reconciliation has taken out of service.
 	pods    map[int]*corev1.Pod
 	serving map[int]bool
 	taken   map[int]bool
 	wrote   bool
-	// unsure is true if the time of the view is unknown: a pass reads from the API server before and after it takes its
-	// view, and the cache has changed meanwhile.
+	// unsure is true if the time at which the Pods were read is unknown: the reconciliation reads from the API server
+	// before and after it reads the cache, and the cache has changed between these reads.
 	unsure bool
 }
 
@@ -345,7 +347,7 @@ func (l *lobby) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// serves reports whether a Pod is in service and not about to be taken out.
+// serves reports whether a Pod is in service, and is not about to be taken out of service.
 func serves(pod *corev1.Pod) bool {
 	state := pod.Labels[stateLabel]
 	return podstate.IsReady(pod) && podstate.GateOpen(pod, gate) && (state == "" || state == "Normal")
@@ -369,7 +371,7 @@ func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
 }
 
-// judge compares each write of a Pod with the sight of the pass.
+// judge compares each write of a Pod with the objects that the reconciliation has seen.
 func (l *lobby) judge(w *chaos.Write) {
 	if w.Call.Resource.Resource != "pods" {
 		return
@@ -442,7 +444,7 @@ func (l *lobby) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeHook: a Pod held by the match maker is neither deleted nor restarted.
+// judgeHook: a Pod that the match maker holds is neither deleted nor restarted.
 func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	touched := w.Call.Verb == "delete" || appOf(after.Spec) != appOf(w.Before.(*corev1.Pod).Spec)
 	if touched && v.owner.Spec.AskMatchMaker && seen.Labels[holdLabel] != "" {
@@ -450,7 +452,8 @@ func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	}
 }
 
-// judgeTaking: the operator takes a Pod out of service for a reason, at the Pod's turn, and while enough Pods serve.
+// judgeTaking: the operator takes a Pod out of service only for a valid reason, if the Pod is next, and if enough
+// Pods are in service.
 func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), max(v.owner.Spec.MaxUnavailable, 1)
 	marked := pod.Labels[deleteLabel] != ""
@@ -475,7 +478,7 @@ func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	if rank < v.owner.Spec.Partition || !v.isOutdated(pod) {
 		l.Failf("reason", "Pod %s of rank %d is taken out of service, partition %d, outdated %t", pod.Name, rank, v.owner.Spec.Partition, v.isOutdated(pod))
 	}
-	var first []int // the Pods due earlier, without the Pods left alone
+	var first []int // the Pods that must be updated before, except Pods that the operator does not update
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
 		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !l.wasAttempted(other) && !isMangled(other) && other.Labels[deleteLabel] == "" {
@@ -487,7 +490,7 @@ func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// attempt is a kind of write of a Pod. The success of an update says nothing about a refused deletion.
+// attempt identifies a Pod and a kind of write, because a successful update says nothing about a refused deletion.
 type attempt struct {
 	pod  types.UID
 	verb string
@@ -522,7 +525,8 @@ func (l *lobby) converged() {
 	if c := meta.FindStatusCondition(g.Status.Conditions, "Failed"); c == nil || c.Status != metav1.ConditionFalse && !odd {
 		l.Failf("converged", "condition %+v", c)
 	}
-	// Kept are used revisions, the current revision, the template's revision, and as many more as the limit.
+	// The history contains the revisions in use, the current revision, the template's revision, and as many others as
+	// the limit.
 	if n := len(faultapi.All[*appsv1.ControllerRevision](l.Server)); n == 0 || n > len(got)+2+g.Spec.HistoryLimit {
 		l.Failf("converged", "%d revisions", n)
 	}

@@ -124,7 +124,7 @@ func image(image string) func(*Spec) {
 	return func(s *Spec) { s.Template.Spec.Containers[0].Image = image }
 }
 
-// settle waits until exactly the wanted Pods exist, ready, with their images, and returns the Pods by name.
+// settle waits until exactly the wanted Pods exist, all ready and with their images, and returns the Pods by name.
 func (f *fixture) settle(name string, want map[string]string) map[string]corev1.Pod {
 	f.t.Helper()
 	var pods map[string]corev1.Pod
@@ -150,7 +150,7 @@ func (f *fixture) settle(name string, want map[string]string) map[string]corev1.
 	return pods
 }
 
-// images maps the names of the ordinals' Pods to the image.
+// images maps the name of each ordinal's Pod to the image.
 func images(name, image string, ordinals ...int) map[string]string {
 	out := map[string]string{}
 	for _, o := range ordinals {
@@ -165,7 +165,7 @@ func both(a, b map[string]string) map[string]string {
 	return out
 }
 
-// kept counts the Pods of before still present.
+// kept counts the Pods in before that still exist.
 func kept(before, after map[string]corev1.Pod) (n int) {
 	for name, pod := range after {
 		if pod.UID == before[name].UID {
@@ -234,7 +234,8 @@ func (f *fixture) lifeOfOrdinals() {
 	})
 }
 
-// matchMaker: a Pod is neither updated nor deleted before the end of its match, and held again afterwards.
+// matchMaker: a Pod is neither updated nor deleted before the end of its match, and has the label hold again
+// afterwards.
 func (f *fixture) matchMaker() {
 	t := f.t
 	g := f.game("go", 2)
@@ -250,7 +251,7 @@ func (f *fixture) matchMaker() {
 	f.release("go-1")
 	f.settle("go", both(images("go", "app:v1", 0), images("go", "app:v2", 1)))
 	f.asked("go-0", "PreparingUpdate")
-	f.asked("go-1", "Normal") // and held as before
+	f.asked("go-1", "Normal") // with the label hold, as before
 	f.release("go-0")
 	updated := f.settle("go", images("go", "app:v2", 0, 1))
 	if n := kept(created, updated); n != 2 {
@@ -325,8 +326,8 @@ func (f *fixture) refusals(t *testing.T) {
 	}
 }
 
-// pastAdmission: an object stored before the webhook existed is reported and left alone, accepts changes outside its
-// spec, and goes on after its correction.
+// pastAdmission: if an invalid object was stored before the webhook existed, the operator reports the fault and
+// changes no Pod. Changes outside the spec are admitted, and after a correction the operator continues.
 func (f *fixture) pastAdmission(g *GameServers) {
 	t := f.t
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {

@@ -30,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// policy refuses some calls, and counts all.
+// policy refuses some requests, and counts all requests.
 type policy struct {
 	mu      sync.Mutex
 	refuses func(faultapi.Call) bool
@@ -47,7 +47,7 @@ func (p *policy) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// arena is a GameServers with its operator and its nodes.
+// arena is a GameServers with its operator and the Nodes of its Pods.
 type arena struct {
 	*reconciler
 
@@ -60,12 +60,12 @@ type arena struct {
 	scheme *runtime.Scheme
 	added  []manager.Runnable
 	clock  *testingclock.FakePassiveClock
-	// sound reports whether a Pod's containers are ready when running. ending is how many seconds a Pod takes to end.
+	// sound reports whether the containers of a running Pod are ready. ending is how many seconds a Pod takes to end.
 	sound  func(*corev1.Pod) bool
 	ending int
 	since  map[types.UID]int
-	// failed counts the errors handed by the operator to its queue. fewest is the smallest number of serving Pods at any
-	// time.
+	// failed counts the errors that the operator has returned to its queue. fewest is the smallest number of Pods in
+	// service at any time.
 	failed, fewest int
 }
 
@@ -101,7 +101,7 @@ func newArena(t *testing.T, edit func(*Spec)) *arena {
 		t.Fatal(err)
 	}
 	a.deliver()
-	for _, r := range a.added { // the barrier is lifted when the process leads
+	for _, r := range a.added { // so that the process may act, as after leader election
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func (a *arena) reconcile() {
 	}
 }
 
-// rounds lets the operator and the nodes work, a second each.
+// rounds lets the operator and the Nodes work for n seconds, second by second.
 func (a *arena) rounds(n int) {
 	a.t.Helper()
 	a.failed, a.fewest = 0, len(a.all())
@@ -188,7 +188,7 @@ func (a *arena) owner() *GameServers {
 	return g
 }
 
-// told returns reason and message of a True condition.
+// told returns the reason and the message of a condition that is True.
 func (a *arena) told(condition string) string {
 	a.t.Helper()
 	if c := meta.FindStatusCondition(a.owner().Status.Conditions, condition); c != nil && c.Status == metav1.ConditionTrue {
@@ -197,7 +197,7 @@ func (a *arena) told(condition string) string {
 	return ""
 }
 
-// updated names the ready Pods with an image.
+// updated returns the names of the ready Pods with an image.
 func (a *arena) updated(image string) []string {
 	names := []string{}
 	for _, pod := range a.all() {
@@ -209,7 +209,7 @@ func (a *arena) updated(image string) []string {
 	return names
 }
 
-// expect fails the test unless exactly the ordinals have a ready Pod with the image, and nothing has failed.
+// expect fails the test unless exactly the given ordinals have a ready Pod with the image, and no failure occurred.
 func (a *arena) expect(image string, ordinals ...int) {
 	a.t.Helper()
 	var want []string
@@ -226,8 +226,8 @@ func isSpecPatch(c faultapi.Call) bool {
 	return c.Verb == "patch" && c.Resource.Resource == "pods" && c.Subresource == ""
 }
 
-// TestSlowTermination: if Pods are recreated and end slowly, ending Pods count. An operator that counts only active
-// Pods takes all ten down.
+// TestSlowTermination: if Pods are recreated and end slowly, terminating Pods count as unavailable. An operator that
+// counts only active Pods would delete all ten.
 func TestSlowTermination(t *testing.T) {
 	a := newArena(t, func(s *Spec) { s.Replicas, s.MaxUnavailable = 10, 2 })
 	a.rounds(10)
@@ -241,7 +241,7 @@ func TestSlowTermination(t *testing.T) {
 	}
 }
 
-// TestMovedStart: unwanted Pods stay until the wanted Pods have come.
+// TestMovedStart: unwanted Pods are deleted only after the wanted Pods are available.
 func TestMovedStart(t *testing.T) {
 	a := newArena(t, replicas(4))
 	a.rounds(10)
@@ -256,14 +256,14 @@ func TestMovedStart(t *testing.T) {
 	a.expect("app:v1", 4, 5, 6, 7)
 }
 
-// TestBrokenPod: a broken Pod does not stop the repairing update, whatever its ordinal.
+// TestBrokenPod: a broken Pod does not prevent the update that repairs it, whatever its ordinal.
 func TestBrokenPod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
 		a.rounds(10)
 		worst := fmt.Sprintf("games-%d", at)
 		a.sound = func(p *corev1.Pod) bool { return p.Name != worst || p.Spec.Containers[0].Image == "app:v2" }
-		a.rounds(150) // after time enough to start
+		a.rounds(150) // long enough for the Pods to start
 		a.edit(image("app:v2"))
 		a.rounds(40)
 		a.expect("app:v2", 0, 1, 2)
@@ -286,7 +286,8 @@ func TestBadRevision(t *testing.T) {
 	a.expect("app:v3", 0, 1, 2, 3)
 }
 
-// TestRefusedPatches: Pods refused an update in place are recreated in sequence, and nothing is retried in a loop.
+// TestRefusedPatches: Pods whose update in place is refused are recreated one after the other, and no request is
+// repeated in a tight loop.
 func TestRefusedPatches(t *testing.T) {
 	a := newArena(t, replicas(3))
 	a.rounds(10)
@@ -300,8 +301,8 @@ func TestRefusedPatches(t *testing.T) {
 	}
 }
 
-// TestDeniedPod: a Pod with every change denied keeps serving, is reported, and blocks no further update, though first
-// in turn.
+// TestDeniedPod: a Pod for which every change is refused stays in service and is reported. The other Pods are
+// updated, even if this Pod comes first in the order.
 func TestDeniedPod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
@@ -324,7 +325,7 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestUnreadablePod: a Pod with a spoilt annotation is left alone, whatever its ordinal, and the remaining Pods are
+// TestUnreadablePod: a Pod with a spoilt annotation is not changed, whatever its ordinal, and the other Pods are
 // updated.
 func TestUnreadablePod(t *testing.T) {
 	for at := range 3 {
@@ -347,7 +348,7 @@ func TestUnreadablePod(t *testing.T) {
 	}
 }
 
-// TestQuota: failed creations stop neither updates nor deletions of existing Pods.
+// TestQuota: failed creations prevent neither updates nor deletions of existing Pods.
 func TestQuota(t *testing.T) {
 	a := newArena(t, replicas(3))
 	a.rounds(10)
@@ -361,8 +362,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestMistypedNumbers: numbers near the limit cost neither memory nor a pass without end, and numbers beyond the limit
-// leave Pods alone.
+// TestMistypedNumbers: with numbers near the limit, a reconciliation needs little memory and ends. With numbers
+// beyond the limit, no Pod is changed.
 func TestMistypedNumbers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -397,8 +398,8 @@ func TestMistypedNumbers(t *testing.T) {
 	}
 }
 
-// TestStrangers: foreign Pods are never written, whatever their names and labels. The free ordinals get their Pods at
-// once, and the occupied ordinals after the foreign Pods are gone.
+// TestStrangers: Pods of other owners are never written, whatever their names and labels. Free ordinals get their
+// Pods at once, and occupied ordinals after the other Pods were deleted.
 func TestStrangers(t *testing.T) {
 	a := newArena(t, replicas(0))
 	a.rounds(2)
@@ -450,7 +451,8 @@ func TestStrangers(t *testing.T) {
 	a.expect("app:v2", 1, 2, 3, 4)
 }
 
-// TestHistoryIsTruncated: revisions without Pods do not pile up, and the current revision stays while needed.
+// TestHistoryIsTruncated: revisions without Pods are deleted beyond the limit, and the current revision is kept while
+// it is needed.
 func TestHistoryIsTruncated(t *testing.T) {
 	a := newArena(t, func(s *Spec) { s.Replicas, s.HistoryLimit, s.Partition = 2, 3, 1 })
 	a.rounds(6)
@@ -470,13 +472,13 @@ func TestHistoryIsTruncated(t *testing.T) {
 	a.expect("app:v1", 0)
 }
 
-// TestNothingIsLeft: no memory remains of deleted objects, neither of awaited writes nor of refusals.
+// TestNothingIsLeft: the process forgets pending writes and refusals of deleted objects.
 func TestNothingIsLeft(t *testing.T) {
 	a := newArena(t, replicas(2))
 	a.policy.refuses = func(c faultapi.Call) bool {
 		return c.Verb == "create" && c.Resource.Resource == "pods" && len(a.all()) > 0
 	}
-	a.rounds(2) // with writes outstanding
+	a.rounds(2) // while writes are pending
 	if err := a.user.Delete(t.Context(), a.owner()); err != nil {
 		t.Fatal(err)
 	}

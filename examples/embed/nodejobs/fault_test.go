@@ -23,11 +23,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, a Node has a single Pod of a job, no more Pods start than may, each deleted Pod has a
-// reason, and a job that is over stays so. In the end every job has ended, with the right numbers.
+// TestFaults: under any faults, a Node has at most one Pod of a job, no more Pods start than allowed, each Pod is
+// deleted for a valid reason, and an ended job stays ended. In the end every job has ended, with the right numbers.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -43,7 +43,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -82,7 +82,7 @@ func (w *story) limits(job *NodeJob) {
 	w.Logf("user: parallelism %v, deadline %d, TTL %d", job.Spec.Parallelism, ptr.Deref(job.Spec.DeadlineSeconds, -1), ptr.Deref(job.Spec.TTLSeconds, -1))
 }
 
-// job is the present job, nil if there is none.
+// job returns the present job, or nil if there is none.
 func (w *story) job() *NodeJob {
 	job, _ := w.Server.Stored(&NodeJob{}, client.ObjectKey{Namespace: "default", Name: "check"}).(*NodeJob)
 	if job == nil {
@@ -141,7 +141,7 @@ func (w *story) join() {
 	}
 }
 
-// dedicated keeps Pods away from a Node, and evicts those that are there.
+// dedicated is the key of a taint that keeps new Pods away from a Node, and evicts running Pods.
 const dedicated = "example.test/dedicated"
 
 func (w *story) changeNodes() {
@@ -168,7 +168,7 @@ func (w *story) changeNodes() {
 	w.must(w.User.Update(context.Background(), node))
 }
 
-// exit has the container of a Pod end.
+// exit ends the container of a Pod.
 func (w *story) exit(pod *corev1.Pod, code int32) bool {
 	if pod == nil || pod.Spec.NodeName == "" || podstate.HasEnded(pod) {
 		return false
@@ -181,7 +181,7 @@ func (w *story) exit(pod *corev1.Pod, code int32) bool {
 	return did || reported
 }
 
-// finish ends running Pods well, a single Pod at a time.
+// finish ends running Pods successfully, one at a time.
 func (w *story) finish() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && w.exit(pod, 0) {
@@ -191,7 +191,7 @@ func (w *story) finish() bool {
 	return false
 }
 
-// settle makes the last wish possible: nothing is refused, and the job goes on.
+// settle makes the wanted state reachable: no request is refused any more, and the job is not paused.
 func (w *story) settle() {
 	w.denied = ""
 	if w.job() == nil {
@@ -201,14 +201,14 @@ func (w *story) settle() {
 		job.Spec.Paused = false
 		w.must(w.User.Update(context.Background(), job))
 	}
-	for _, node := range faultapi.All[*corev1.Node](w.Server)[:1] { // so that the job has a Node at least
+	for _, node := range faultapi.All[*corev1.Node](w.Server)[:1] { // so that the job has at least one Node
 		node = node.DeepCopy()
 		node.Spec.Taints, node.Spec.Unschedulable = nil, false
 		w.must(w.User.Update(context.Background(), node))
 	}
 }
 
-// sight is the input of a reconcile.
+// sight is the input of a reconciliation.
 type sight struct {
 	job   *NodeJob
 	pods  []*corev1.Pod
@@ -273,7 +273,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeJob: an end is recorded once, and a job goes when its time is over.
+// judgeJob: an end is recorded only once, and a job is deleted only after its TTL.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*NodeJob)
 	after, _ := x.After.(*NodeJob)
@@ -289,7 +289,7 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeCreation: the Node fits and has no other Pod of the job, and there is room.
+// judgeCreation: the Node fits and has no other Pod of the job, and the parallelism allows another Pod.
 func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	node, active := nodeOf(pod), 0
 	for _, other := range v.pods {
@@ -320,8 +320,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeDeletion: a Pod goes that has not ended, because its Node wants it no more, or because its job is over or gone.
-// A cordon leaves Pods alone that run.
+// judgeDeletion: only a Pod that has not ended is deleted, because its Node does not fit any more, or because its job
+// has ended or was deleted. A cordon does not lead to the deletion of running Pods.
 func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	i := slices.IndexFunc(v.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	if i < 0 || podstate.HasEnded(pod) {
@@ -334,11 +334,11 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// converged: every job has ended, as far as there are Nodes, with the numbers of its end, and nothing runs.
+// converged: every job that has fitting Nodes has ended with the right numbers, and no Pod runs.
 func (w *story) converged() {
 	job := w.job()
 	if job == nil {
-		return // it was over for long enough
+		return // deleted after its TTL
 	}
 	status := job.Status
 	if status.Ended == nil || status.ObservedGeneration != job.Generation || status.Active != 0 {

@@ -47,7 +47,7 @@ type fixture struct {
 	namespace string
 }
 
-// owned is the label and the taint of the test's Nodes among foreign Nodes.
+// owned is the key of a label and a taint on the test's own Nodes.
 const owned = "nodejobs.example.com/owned"
 
 func start(t *testing.T, nodes int) *fixture {
@@ -111,8 +111,8 @@ func (f *fixture) until(job *NodeJob, want func(*Status) bool) {
 	})
 }
 
-// TestNodeJob: a paused job waits, then runs on every Node, two at a time, completes and goes after its time. A job
-// without sense is refused with its field, and has no Pod.
+// TestNodeJob: a paused job waits, then runs on every Node, two Nodes at a time, completes, and is deleted after its
+// TTL. An invalid job is reported with the name of its field, and has no Pod.
 func TestNodeJob(t *testing.T) {
 	f := start(t, 5)
 	job := f.create("check", func(s *Spec) { s.Paused, s.Parallelism = true, ptr.To(intstr.FromString("40%")) })

@@ -31,12 +31,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: three webhooks and an operator share a budget, all with late caches. Under any faults no Pod that serves
-// is taken out of service without its share of the budget, no Pod is made before the Pods below it serve, or without
-// its claim, and claims never shrink. In the end everything is as the spec says.
+// TestFaults: three webhooks and an operator share a budget, all with stale caches. Under any faults, a Pod in
+// service is taken out of service only if the budget has admitted this. A Pod is created only if the Pods with lower
+// ordinals are in service and its claim exists, and claims never become smaller. In the end the cluster matches the
+// spec.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -52,13 +53,13 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
-	// steady is true where nobody takes Pods out of service past the budget, or changes the spec's numbers.
+	// steady is true in schedules in which all clients ask the budget, and the numbers in the spec do not change.
 	steady bool
-	// away are the names of Pods taken out of service with a share of the budget that do not serve again.
+	// away are the names of Pods that were taken out of service as the budget admitted, and are not in service again.
 	away   map[string]bool
 	denied string // the verb of refused requests for Pods
 
@@ -67,12 +68,12 @@ type story struct {
 	passed []*question
 }
 
-// question is an eviction to be answered by a webhook. A ConfigMap of its name wakes the webhooks.
+// question is an eviction that a webhook must review. A ConfigMap with the question's name wakes the webhooks.
 type question struct {
 	name, pod string
 	uid       types.UID
 	begun     bool
-	served    bool // all the while the webhook may have looked
+	served    bool // true if the Pod was in service during the whole review
 }
 
 const namespace = "default"
@@ -95,13 +96,13 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	}).Complete(hooks{w, r})
 }
 
-// hooks answers questions.
+// hooks reviews questions.
 type hooks struct {
 	story *story
 	r     *reconciler
 }
 
-// Reconcile answers a question. Nobody repeats a lost question.
+// Reconcile reviews a question. A lost question is not repeated.
 func (h hooks) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	w.mu.Lock()
@@ -125,7 +126,7 @@ func (h hooks) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, nil
 }
 
-// carryOut carries out the granted evictions, in an order independent of goroutines.
+// carryOut carries out the admitted evictions, in an order that does not depend on goroutines.
 func (w *story) carryOut() {
 	w.serveAgain()
 	w.mu.Lock()
@@ -151,7 +152,7 @@ func (w *story) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// shards is the present Shards.
+// shards returns the present Shards.
 func (w *story) shards() *Shards {
 	s, _ := w.Server.Stored(&Shards{}, client.ObjectKey{Namespace: namespace, Name: "db"}).(*Shards)
 	return s.DeepCopyObject().(*Shards) //nolint:forcetypeassert // of the same type
@@ -191,7 +192,7 @@ func (w *story) users() {
 	}
 }
 
-// evict asks the webhooks about an eviction.
+// evict makes the webhooks review an eviction.
 func (w *story) evict(pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -210,7 +211,7 @@ func (w *story) edit() {
 	case n < 4:
 		s.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", w.Rand().IntN(4))
 	case n < 6:
-		s.Spec.Template.Spec.Containers[0].Command = []string{fmt.Sprintf("serve-%d", w.Rand().IntN(2))} // not in place
+		s.Spec.Template.Spec.Containers[0].Command = []string{fmt.Sprintf("serve-%d", w.Rand().IntN(2))} // not possible in place
 	case n < 8:
 		s.Spec.Storage = resource.MustParse(fmt.Sprintf("%dGi", 1+w.Rand().IntN(4)))
 	case w.steady:
@@ -218,7 +219,7 @@ func (w *story) edit() {
 	case n < 9:
 		s.Spec.Replicas = 1 + w.Rand().IntN(5)
 	default:
-		s.Spec.MaxUnavailable = w.Rand().IntN(4) - 1 // -1 is past admission
+		s.Spec.MaxUnavailable = w.Rand().IntN(4) - 1 // -1 is stored without admission
 	}
 	w.tell(s)
 	w.must(w.User.Update(context.Background(), s))
@@ -236,7 +237,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// bind gives a claim the volume that the claim asks for.
+// bind gives a claim the volume that the claim requests.
 func (w *story) bind() bool {
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
 		if claim.Status.Phase == corev1.ClaimBound && claim.Status.Capacity.Storage().Cmp(*claim.Spec.Resources.Requests.Storage()) >= 0 {
@@ -264,11 +265,12 @@ func serves(pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && podstate.IsReady(pod) && podstate.GateOpen(pod, gate)
 }
 
-// sight is what a reconcile may have decided on: the cache at its begin, or at a question about an earlier write.
+// sight contains the possible inputs of a reconciliation: the cache at the beginning, or at a check of an earlier
+// write.
 type sight struct {
 	shards *Shards
 	acts   bool
-	// served and idle are the Pods that served, or did not, at one of these moments; by name and UID.
+	// served and idle are the Pods that were, or were not, in service at one of these moments, by name and by UID.
 	served map[string]bool
 	idle   map[types.UID]bool
 }
@@ -304,7 +306,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 }
 
 func (w *story) judge(x *chaos.Write) {
-	if x.Task == nil { // by the guard, for a request that has ended
+	if x.Task == nil { // a write of a webhook, for a request that has ended
 		return
 	}
 	v, _ := x.Task.View.(*sight)
@@ -317,7 +319,7 @@ func (w *story) judge(x *chaos.Write) {
 			w.judgeCreation(v, after)
 		case v == nil || v.shards == nil: // the loop of the Pods finishes updates
 		case x.Call.Verb == "delete", podstate.GateOpen(before, gate) && !podstate.GateOpen(after, gate), image(before) != image(after):
-			if !v.idle[before.UID] { // else it became ready meanwhile
+			if !v.idle[before.UID] { // otherwise the Pod became ready meanwhile
 				w.taken(x.Call.Verb, before)
 			}
 		}
@@ -332,8 +334,8 @@ func (w *story) judge(x *chaos.Write) {
 
 func image(pod *corev1.Pod) string { return pod.Spec.Containers[0].Image }
 
-// judgeCreation: a Pod has an ordinal that is wanted, every Pod below serves as far as the pass can know, and its claim
-// is there.
+// judgeCreation: the ordinal of a new Pod is wanted, all Pods with lower ordinals are in service as far as the
+// reconciliation can know, and the Pod's claim exists.
 func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if v == nil || v.shards == nil {
 		w.Failf("loops", "Pod %s is created by another loop", pod.Name)
@@ -352,11 +354,12 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// heldFor is how long nobody is let go after a budget began to need Pods: others may have been let go before.
+// heldFor is how long a budget admits no request after it began to require Pods, because it may have admitted
+// requests before without counting them.
 const heldFor = 20 * time.Second
 
-// taken: a Pod that serves is taken out of service with a share of the budget, and no more Pods at a time than may be,
-// whatever Nodes do to others.
+// taken: if a Pod in service is taken out of service, the budget has admitted this, and no more Pods are out of
+// service than allowed. Pods that have failed on their Nodes do not count.
 func (w *story) taken(what string, pod *corev1.Pod) {
 	if !serves(pod) {
 		return
@@ -369,7 +372,7 @@ func (w *story) taken(what string, pod *corev1.Pod) {
 		return
 	}
 	if !leaves && !changes && budget.NeededSince != nil && time.Since(budget.NeededSince.Time) < heldFor {
-		return // let go while nothing was needed
+		return // admitted while the budget required no Pod
 	}
 	if !leaves && !changes {
 		w.Failf("share", "%s of Pod %s, which serves: budget %+v", what, pod.Name, budget)
@@ -383,7 +386,7 @@ func (w *story) taken(what string, pod *corev1.Pod) {
 	}
 }
 
-// serveAgain forgets the Pods away that serve again.
+// serveAgain removes from away the Pods that are in service again.
 func (w *story) serveAgain() {
 	for name := range w.away {
 		if pod := w.pod(name); pod != nil && serves(pod) {

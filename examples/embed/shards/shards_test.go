@@ -93,7 +93,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// until waits for a state of the Shards.
+// until waits until want returns true for the status of the Shards.
 func (f *fixture) until(s *Shards, want func(*Status) bool) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, time.Minute, func(ctx context.Context) error {
@@ -134,8 +134,8 @@ func (f *fixture) uids() map[string]types.UID {
 	return out
 }
 
-// TestShards: Pods come in order, an update goes in place within the budget, one eviction is let go and the next one is
-// not, a successor ends the share, and volumes grow.
+// TestShards: Pods are created in order, and updated in place within the budget. One eviction is admitted and the
+// next is refused, until the new Pod is in service. Volumes are enlarged.
 func TestShards(t *testing.T) {
 	f := start(t)
 	s := &Shards{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "db"}}

@@ -24,11 +24,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults nothing but the image of the sidecar changes in a Pod, no more Pods than may be are out
-// of service for an upgrade, and in the end every Pod has the newest image.
+// TestFaults: under any faults, only the image of the sidecar changes in a Pod. No more Pods are out of service for
+// an upgrade than allowed, and in the end every Pod has the newest image.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -53,15 +53,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
 	control *sidecarcontrol.Control
 	most    int    // Pods that may be out of service
-	denied  string // a Pod under write protection
+	denied  string // the name of a Pod whose writes are refused
 	pods    int
-	// taken are the Pods taken out of service by the operator that do not serve again.
+	// taken are the Pods that the operator has taken out of service and that are not in service again.
 	taken map[types.UID]bool
 }
 
@@ -90,7 +90,7 @@ func (w *story) sidecar() *Sidecar {
 	return s
 }
 
-// createPod creates a Pod as the webhook admits the Pod.
+// createPod creates a Pod as the webhook would change it.
 func (w *story) createPod() {
 	set, err := setOf(w.sidecar())
 	w.must(err)
@@ -176,7 +176,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// serveAgain forgets the Pods that have served again, or are gone. A Node may have stopped them since.
+// serveAgain removes from taken the Pods that have been in service again, or were deleted. Since then, a Node may
+// have stopped them again.
 func (w *story) serveAgain() {
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	for uid := range w.taken {
@@ -187,7 +188,7 @@ func (w *story) serveAgain() {
 	}
 }
 
-// isBack reports whether a Pod serves with its sidecar's image.
+// isBack reports whether a Pod is in service with the image of its sidecar.
 func (w *story) isBack(pod *corev1.Pod) bool {
 	i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == "log" })
 	return podstate.IsReady(pod) && i >= 0 && strings.HasSuffix(pod.Status.InitContainerStatuses[i].Image, imageOf(pod)) // nodes complete names

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// world is a manager with an immediately current cache.
+// world is a manager whose cache is always up to date.
 type world struct {
 	t     *testing.T
 	cache *faultapi.Cache
@@ -40,8 +40,8 @@ func (w *world) must(err error) {
 	w.cache.Announce()
 }
 
-// TestSetsOfNamespaces: the set of an owner in a namespace is for the Pods there; a foreign set of the same name is not
-// touched. Owners may be of a kind without generation.
+// TestSetsOfNamespaces: the set of an owner in a namespace applies to the Pods in this namespace. A set of the same
+// name in another namespace is not changed. The owner's kind may have no generation.
 func TestSetsOfNamespaces(t *testing.T) {
 	server, err := faultapi.New(clientgoscheme.Scheme, time.Now, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Namespace{}))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestSetsOfNamespaces(t *testing.T) {
 	}
 }
 
-// injectedBy returns the containers injected by a set.
+// injectedBy returns the containers that a set injects.
 func injectedBy(set *sidecarcontrol.Set) ([]corev1.Container, error) {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: keys()})
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package sidecars is a whole operator for its own kind, Sidecar: a container injected into Pods when they are created,
-// whoever creates the Pods. If the image of the container is changed later, running Pods are updated without a restart
-// of other containers. A webhook injects the container, and a controller upgrades the container; both come from the
-// kit.
+// Package sidecars is a whole operator for its own kind, Sidecar: a container that is injected into all new Pods that
+// match a selector. If the image of the container is changed later, running Pods are updated without a restart of
+// other containers. A webhook injects the container, and a controller upgrades the container; the code of both comes
+// from the kit.
 package sidecars
 
 import (

@@ -76,7 +76,7 @@ func start(t *testing.T) *fixture {
 	return f
 }
 
-// pod creates a Pod with its own container, and returns the Pod as stored by the API server.
+// pod creates a Pod with a container of its own, and returns the Pod as the API server has stored it.
 func (f *fixture) pod(name string) *corev1.Pod {
 	f.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"team": f.namespace}}}
@@ -116,8 +116,8 @@ func (f *fixture) change(name string, edit func(*Spec)) {
 	})
 }
 
-// TestSidecar: a container is injected, upgraded in running Pods, a single Pod at a time, and left alone if not
-// upgradable.
+// TestSidecar: a container is injected, and upgraded in running Pods, one Pod at a time. Pods in which the container
+// cannot be upgraded are not changed.
 func TestSidecar(t *testing.T) {
 	f := start(t)
 	s := &Sidecar{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}

@@ -30,7 +30,7 @@ func DaemonSets() []Object {
 	}
 }
 
-// Edited returns a DaemonSet with as many and as long terms for Nodes as a user can get past admission by many edits.
+// Edited returns a DaemonSet with the longest list of Node selector terms that a user can store by many small edits.
 func Edited() Object {
 	terms := repeated(480, func(i int) any {
 		prefix := strings.Repeat(strings.Repeat("a", 62)+".", 4)

@@ -10,7 +10,7 @@ import (
 )
 
 // ImageJobs returns ImagePullJobs and ImageListPullJobs for an attack; each call returns the same objects. The jobs
-// select no Node. Admission knows the jobs with the feature gate ImagePullJobGate alone.
+// select no Node. Admission accepts the kinds only if the feature gate ImagePullJobGate is on.
 func ImageJobs() []Object {
 	job := func(image string, more tree) tree {
 		return imageJob("ImagePullJob", tree{"image": image}, more)
@@ -50,8 +50,8 @@ func imageJob(kind string, spec, more tree) tree {
 
 const nodeObjects = "/apis/apps.kruise.io/"
 
-// imageWrites are writes to NodeImages. All readers limit what stands in a status, so the policies let an agent write
-// anything into the status of its own Node.
+// imageWrites returns writes to NodeImages. Every reader of a status limits its content, so the policies let an agent
+// write any status of the NodeImage of its own Node.
 func imageWrites(at Places) []Write {
 	own, foreign := nodeObjects+"v1beta1/nodeimages/"+at.Node, nodeObjects+"v1beta1/nodeimages/"+at.ForeignNode
 	write := func(name, path string, passes bool, body tree) Write {
@@ -91,7 +91,7 @@ func imageWrites(at Places) []Write {
 	}
 }
 
-// probeWrites are writes to NodePodProbes.
+// probeWrites returns writes to NodePodProbes.
 func probeWrites(at Places) []Write {
 	own, foreign := nodeObjects+"v1alpha1/nodepodprobes/"+at.Node, nodeObjects+"v1alpha1/nodepodprobes/"+at.ForeignNode
 	refused := func(name, path string, body tree) Write {

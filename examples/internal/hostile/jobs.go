@@ -7,7 +7,7 @@ import (
 )
 
 // Jobs returns BroadcastJobs and AdvancedCronJobs for an attack; each call returns the same objects. The Pods fit no
-// Node, and no run of the schedules ends.
+// Node, so no job that an AdvancedCronJob creates ever ends.
 func Jobs() []Object {
 	return append(broadcastJobs(), cronJobs()...)
 }

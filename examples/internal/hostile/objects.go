@@ -1,5 +1,5 @@
-// Package hostile contains what an attacker or a careless user may send to a cluster: CloneSets that once crashed
-// admission, conversion or the controller, or cost minutes and gigabytes, and similar objects of other kinds.
+// Package hostile contains objects that an attacker or a careless user may send to a cluster: CloneSets that could
+// crash admission, conversion or the controller, or cost minutes and gigabytes, and similar objects of other kinds.
 package hostile
 
 import (
@@ -56,7 +56,7 @@ func large() []Object {
 	}
 }
 
-// odd returns objects that once crashed conversion, or the controller.
+// odd returns objects that are hard to convert or to reconcile.
 func odd() []Object {
 	return []Object{
 		{"a key in another case in the template", made(func(p, _ tree) { p["spec"].(tree)["SPEC"] = 5 }), true},

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// TestManifestsAreCurrent: the committed manifests and tables follow from the rows.
+// TestManifestsAreCurrent: the committed manifests and tables equal those generated from the rows.
 func TestManifestsAreCurrent(t *testing.T) {
 	const root = "../../.."
 	dir := t.TempDir()
@@ -54,8 +54,8 @@ func TestManifestsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestRolesOfKinds: a kind whose objects reach into other namespaces is in no built-in role, and neither is a kind with
-// secrets.
+// TestRolesOfKinds: the roles that Kubernetes aggregates into admin, edit and view include no kind whose objects
+// affect other namespaces. The role view includes no kind whose objects may contain secrets.
 func TestRolesOfKinds(t *testing.T) {
 	for _, r := range kinds.All() {
 		edit, view := strings.Contains(editor(&r), "aggregate-to-edit"), strings.Contains(viewer(&r), "aggregate-to-view")
@@ -91,8 +91,8 @@ func TestWithEntries(t *testing.T) {
 	}
 }
 
-// TestRights: a kind's rights, to objects of further groups too, stand above the rights shared by all kinds. The CRD
-// of a kind with a single version is only looked at.
+// TestRights: the rules that a kind needs, also for objects of other groups, are written above the rules shared by
+// all kinds. For the CRD of a kind with a single version, the manager may only read.
 func TestRights(t *testing.T) {
 	rows := []kind.Row{{
 		Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ConfigSet"}, Resource: "configsets", Converted: true,

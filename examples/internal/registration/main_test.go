@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRegistrationsAreCurrent: the committed registrations follow from the types.
+// TestRegistrationsAreCurrent: the committed registrations equal those generated from the types.
 func TestRegistrationsAreCurrent(t *testing.T) {
 	const apis = "../../apis"
 	dir := t.TempDir()

@@ -89,9 +89,9 @@ func (r *Reconciler) recordStart(ctx context.Context, v *view, d decision, run R
 	return err
 }
 
-// meet is called if an object with the name of a new run exists, and reads this object. If the AdvancedCronJob controls
-// the object, the run has been started before, and the cache does not show it yet. If the object is being deleted, meet
-// returns an error, so that the start is retried later.
+// meet reads the existing object that has the name of a new run. If the AdvancedCronJob controls the object, the run
+// was started before, and the cache does not show the run yet. If the object is being deleted, meet returns an error,
+// so that the start is retried later.
 func (r *Reconciler) meet(ctx context.Context, v *view, d decision, run Run) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(run.Kind)

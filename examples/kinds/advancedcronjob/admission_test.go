@@ -13,12 +13,12 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for AdvancedCronJobs.
+// served returns a server with the webhooks for AdvancedCronJobs.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, advancedcronjob.Row().Admission(options)))
 }
 
-// broadcasts has the spec make BroadcastJobs.
+// broadcasts is the part of a spec with a BroadcastJob template.
 const broadcasts = `
   template:
     broadcastJobTemplate:
@@ -26,7 +26,7 @@ const broadcasts = `
       spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "example.test/app:v1"}]}}}
 `
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)

@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestJobs: the controller makes Jobs from the template and trims ended Jobs (B-12, E-7). The controller sees the end
-// of each Job at once.
+// TestJobs: the controller creates Jobs from the template, and deletes ended Jobs beyond the history limit. The
+// controller learns of the end of each Job at once.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -92,7 +92,7 @@ func TestForbid(t *testing.T) {
 	})
 }
 
-// TestReplace: a run goes with its Pods before the next run comes.
+// TestReplace: a run and its Pods are deleted before the next run is started.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -129,7 +129,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestBroadcastJobs: a job on every Node by a schedule (B-12, C-11, E-7).
+// TestBroadcastJobs: by its schedule, an AdvancedCronJob starts BroadcastJobs, which run on every Node.
 func TestBroadcastJobs(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -163,8 +163,8 @@ func TestBroadcastJobs(t *testing.T) {
 	})
 }
 
-// TestChangedSchedule: a schedule moved to a past time starts nothing. A schedule moved while no controller runs counts
-// from the moment of the move.
+// TestChangedSchedule: if a schedule is changed so that a slot lies in the past, no run is started for the slot. If
+// the schedule is changed while no controller runs, slots count from the time of the change.
 func TestChangedSchedule(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -235,8 +235,9 @@ func restored(t *testing.T, state string, last time.Time) string {
 	return path
 }
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write at all before
-// the next slot. Then running runs end, leave the status, and are trimmed. The schedule goes on.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left, starts the controller, and checks that nothing is
+// written before the next slot. Then the unfinished runs end, leave the status, and are deleted from the history. The
+// next run is started at its time.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"settled", "midway"} {
@@ -270,7 +271,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// linked gives the references of a restored status the present UIDs of the runs, and returns the UIDs.
+// linked sets the UIDs of the created runs in the status of a restored object, and returns the UIDs.
 func (c *cluster) linked(obj *v1beta1.AdvancedCronJob) (uids []types.UID) {
 	c.t.Helper()
 	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -291,7 +292,7 @@ func (c *cluster) linked(obj *v1beta1.AdvancedCronJob) (uids []types.UID) {
 	return uids
 }
 
-// goesOn ends the running runs, and waits for the next run at its time.
+// goesOn ends the unfinished runs, and waits until the next run is started at its time.
 func (c *cluster) goesOn(obj *v1beta1.AdvancedCronJob, before []types.UID, last time.Time) {
 	c.t.Helper()
 	var jobs v1beta1.BroadcastJobList

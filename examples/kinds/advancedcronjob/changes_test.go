@@ -21,7 +21,7 @@ func said(schedule, since string) *v1beta1.ObservedSchedule {
 func TestCounted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		stored, known *v1beta1.ObservedSchedule
-		want          string // since
+		want          string // the expected Since
 		before        string
 	}{
 		"nobody has looked yet":                           {},

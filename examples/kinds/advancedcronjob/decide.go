@@ -115,8 +115,9 @@ func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule,
 
 func isStaying(r Run) bool { return !r.Ending() }
 
-// ahead is how far in the future a recorded slot may be and still be believed, because the clock of another process may
-// be right. A slot further in the future would suspend the schedule for too long.
+// ahead is the limit for recorded slots in the future. A slot less than ahead in the future is used, because the
+// clock of the process that recorded the slot may be right. A slot further in the future would suspend the schedule
+// for too long.
 const ahead = 24 * time.Hour
 
 // skew is the tolerated difference between the clocks of two processes.
@@ -139,7 +140,7 @@ func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.T
 	return last
 }
 
-// believed returns the slot, or zero if the slot is too far in the future to be believed.
+// believed returns the slot, or zero if the slot is more than ahead in the future.
 func believed(slot, now time.Time) time.Time {
 	if slot.After(now.Add(ahead)) {
 		return time.Time{}

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 )
 
-// clock is a time on the first of March 2026.
+// moment returns a time of day on the first of March 2026.
 func moment(text string) time.Time {
 	at, err := time.Parse("2006-01-02 15:04:05", "2026-03-01 "+text)
 	if err != nil {
@@ -25,7 +25,7 @@ func moment(text string) time.Time {
 	return at.UTC()
 }
 
-// hourly is an AdvancedCronJob made at half past midnight.
+// hourly returns an AdvancedCronJob that was created at half past midnight.
 func hourly(edits ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "hourly", UID: "u", CreationTimestamp: metav1.NewTime(moment("00:30:00")),
@@ -52,7 +52,7 @@ func limits(succeeded, failed int32) func(*v1beta1.AdvancedCronJob) {
 	}
 }
 
-// job is a job of hourly for a slot.
+// job returns the Job of hourly for a slot.
 func job(slot string, edits ...func(*batchv1.Job)) *batchv1.Job {
 	name := fmt.Sprintf("hourly-%d", moment(slot).Unix())
 	out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
@@ -78,7 +78,7 @@ func began(at string) func(*batchv1.Job) {
 
 func ending(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: moment("00:00:00")} }
 
-// did is a decision in words.
+// did is a decision as texts.
 type did struct {
 	Last, Slot, Next, Missed, Why string
 	Active, Trim, Replace         []string
@@ -253,7 +253,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideStatus: references stay as written, and the type matches the template.
+// TestDecideStatus: references in the status are not changed, and the type matches the template.
 func TestDecideStatus(t *testing.T) {
 	old := corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: job("01:00:00").Name, UID: job("01:00:00").UID, ResourceVersion: "5"}
 	owner := hourly(func(obj *v1beta1.AdvancedCronJob) { obj.Status.Active = []corev1.ObjectReference{old} })
@@ -358,7 +358,7 @@ func TestClockPutRight(t *testing.T) {
 	}
 }
 
-// TestTrimWithoutLimits: invalid limits keep nothing, and break nothing.
+// TestTrimWithoutLimits: with invalid history limits, no ended run is kept, and the decision does not fail.
 func TestTrimWithoutLimits(t *testing.T) {
 	when, err := schedule.Parse("0 * * * *", nil, time.UTC)
 	if err != nil {

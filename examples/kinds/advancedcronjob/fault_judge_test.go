@@ -21,14 +21,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// moment is a possible input of a pass: the cache before a call.
+// moment is a possible input of a reconciliation: the content of the cache before a call.
 type moment struct {
 	at    time.Time
 	owner *v1beta1.AdvancedCronJob
 	runs  []advancedcronjob.Run
 }
 
-// sight are the moments up to the first write of the decision. A status write does not count.
+// sight contains the moments up to the first write of a decision. A write of the status does not count.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -61,7 +61,7 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 		add(&broadcasts.Items[i])
 	}
 	s.moments = append(s.moments, m)
-	if first := s.moments[0]; first.owner.Generation != owner.Generation { // the pass reads the owner before the runs
+	if first := s.moments[0]; first.owner.Generation != owner.Generation { // the owner is read before the runs
 		s.moments = append(s.moments, moment{at: m.at, owner: first.owner, runs: m.runs})
 	}
 }
@@ -73,10 +73,10 @@ func controllerUID(job client.Object) types.UID {
 	return ""
 }
 
-// some reports whether is holds for a moment among the pass's possible inputs.
+// some reports whether is returns true for one of the reconciliation's possible inputs.
 func (s *sight) some(is func(moment) bool) bool { return slices.ContainsFunc(s.moments, is) }
 
-// judge looks at each write.
+// judge checks each write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	s, ok := write.Task.View.(*sight)
 	resource := write.Call.Resource.Resource
@@ -124,8 +124,8 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	if w.started[uid] == nil {
 		w.started[uid] = map[int64]bool{}
 	}
-	// If the owner has been deleted and the job of the slot is collected, a late cache may show the owner without the job.
-	// The collector then collects the newly started job, too.
+	// If the owner was deleted, and the garbage collector has deleted the job of the slot, a stale cache may show the
+	// owner without the job. The garbage collector then deletes the newly started job, too.
 	gone := w.owner(of.Name) == nil || w.owner(of.Name).UID != uid
 	for other := range w.started[uid] {
 		name := of.Name + "-" + strconv.FormatInt(other, 10)
@@ -143,8 +143,9 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	w.judgeConcurrency(s, job)
 }
 
-// changedAt is the time of the last change of an AdvancedCronJob's schedule, or zero for never. A pass may note a
-// schedule after the schedule was changed and changed back: nobody knows of the change then.
+// changedAt returns the time of the last change of an AdvancedCronJob's schedule, or zero if the schedule never
+// changed. If a schedule is changed and changed back before a reconciliation records the schedule, the change does
+// not count.
 func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
 	said, noted := times(&owner.Spec), owner.Status.ObservedSchedule
 	for _, c := range w.changed[owner.UID] {
@@ -159,7 +160,7 @@ func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
 	return made
 }
 
-// wants reports whether the pass's sight makes the slot due.
+// wants reports whether the slot is due at this moment.
 func (m moment) wants(slot time.Time) bool {
 	spec := &m.owner.Spec
 	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, time.UTC)
@@ -176,7 +177,8 @@ func (m moment) wants(slot time.Time) bool {
 	return newer.Newest.IsZero()
 }
 
-// judgeConcurrency checks the server's runs: the controller knows all of its own writes to runs.
+// judgeConcurrency checks a start against the runs on the API server, because the controller knows all of its own
+// writes to runs.
 func (w *story) judgeConcurrency(s *sight, started client.Object) {
 	policy := func(p v1beta1.ConcurrencyPolicy) bool {
 		return !s.some(func(m moment) bool { return m.owner.Spec.ConcurrencyPolicy != p })
@@ -211,7 +213,7 @@ func (w *story) judgeDeletion(s *sight, write *chaos.Write) {
 	}
 }
 
-// dropsReplaced reports whether a run is to make way for another.
+// dropsReplaced reports whether a run must be deleted to start another run.
 func (m moment) dropsReplaced(run advancedcronjob.Run, changed time.Time) bool {
 	i := slices.IndexFunc(m.runs, func(r advancedcronjob.Run) bool { return r.GetUID() == run.GetUID() })
 	if i < 0 || !isActive(m.runs[i]) || m.owner.Spec.ConcurrencyPolicy != v1beta1.ReplaceConcurrent || ptr.Deref(m.owner.Spec.Paused, false) {
@@ -231,7 +233,8 @@ func (m moment) dropsReplaced(run advancedcronjob.Run, changed time.Time) bool {
 	return !when.Due(q).Newest.IsZero()
 }
 
-// dropsHistory reports whether a run has ended and exceeds the limit: enough runs exist of the same age or younger.
+// dropsHistory reports whether a run has ended and exceeds the history limit: at least as many runs as the limit are
+// as new or newer.
 func (m moment) dropsHistory(run advancedcronjob.Run) bool {
 	limit := ptr.Deref(m.owner.Spec.SuccessfulJobsHistoryLimit, 3)
 	if run.State == advancedcronjob.Failed {
@@ -246,7 +249,7 @@ func (m moment) dropsHistory(run advancedcronjob.Run) bool {
 	return !isActive(run) && kept >= limit
 }
 
-// converged judges the end: jobs have ended, and each AdvancedCronJob was due once more.
+// converged checks the final state: all jobs have ended, and each AdvancedCronJob was due once more.
 func (w *story) converged() {
 	for _, owner := range faultapi.All[*v1beta1.AdvancedCronJob](w.Server) {
 		var last time.Time

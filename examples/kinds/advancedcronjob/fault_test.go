@@ -30,13 +30,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no slot is started twice. With Forbid no run begins during another run, with Replace no
-// run begins beside an old run. No run begins before its time, too late, or after a newer slot is due. Deleted runs are
-// the controller's own, and either ended and beyond the limit, or replaced, and their start is recorded. In the end
-// every due slot is started, and the history is within its limits.
+// TestFaults: under any faults, no slot is started twice. With Forbid no run begins during another run, with Replace
+// no run begins while an old run exists. No run begins before its slot, after its deadline, or after a newer slot is
+// due. The controller deletes only its own runs: ended runs beyond the history limit, and replaced runs, after their
+// start is recorded. In the end every due slot is started, and the history is within its limits.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -59,15 +59,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
 	full    bool                         // a quota for jobs is used up
 	started map[types.UID]map[int64]bool // slots, by AdvancedCronJob
 	byUser  map[types.UID]bool           // jobs made by users
-	lost    map[string]bool              // jobs deleted by users before anybody could record the jobs
-	taken   map[string]bool              // names held by foreign jobs
+	lost    map[string]bool              // jobs that users deleted before the controller could record the start
+	taken   map[string]bool              // names of runs that jobs of other owners have
 	due     map[types.UID]time.Time      // slots to start in the end
 	changed map[types.UID][]change       // users' changes of schedules
 }
@@ -123,7 +123,7 @@ func shownOwner(obj *v1beta1.AdvancedCronJob) string {
 		limit(obj.Spec.SuccessfulJobsHistoryLimit), limit(obj.Spec.FailedJobsHistoryLimit), obj.Spec.Paused != nil && *obj.Spec.Paused)
 }
 
-// edit draws all fields except the schedule.
+// edit sets all fields except the schedule to random values.
 func (w *story) edit(obj *v1beta1.AdvancedCronJob) {
 	spec := &obj.Spec
 	spec.ConcurrencyPolicy = []v1beta1.ConcurrencyPolicy{"Allow", "Forbid", "Replace", ""}[w.Rand().IntN(4)]
@@ -136,7 +136,7 @@ func (w *story) edit(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// editTimes draws some or all of the schedule fields: a time may already be over.
+// editTimes sets some or all of the schedule fields to random values; the scheduled time may already have passed.
 func (w *story) editTimes(obj *v1beta1.AdvancedCronJob) {
 	spec, some := &obj.Spec, w.Rand().IntN(5)
 	if some < 3 {
@@ -149,7 +149,7 @@ func (w *story) editTimes(obj *v1beta1.AdvancedCronJob) {
 	if some == 0 || some == 3 {
 		spec.TimeZone = nil
 		if w.Chance(50) && !strings.Contains(spec.Schedule, "TZ") {
-			spec.TimeZone = new("Asia/Kathmandu") // hours begin there when a quarter of ours is over
+			spec.TimeZone = new("Asia/Kathmandu") // at full hours in Kathmandu, it is a quarter past in UTC
 		}
 	}
 	if some == 0 || some == 4 {
@@ -160,7 +160,7 @@ func (w *story) editTimes(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	name := names()[w.Rand().IntN(3)]
 	switch n := w.Rand().IntN(40); {
@@ -218,14 +218,14 @@ func (w *story) change(name string) {
 	w.update(obj)
 }
 
-// change is a schedule change visible to controllers: the record from before differs.
+// change is a schedule change that controllers can see: the schedule differs from the recorded schedule.
 type change struct {
 	generation int64
 	made       time.Time
 	said       [3]string
 }
 
-// update writes a user's change.
+// update writes an object that a user has changed.
 func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 	w.Logf("user: changes %s", shownOwner(obj))
 	before := w.owner(obj.Name)
@@ -236,13 +236,13 @@ func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 		return
 	}
 	made := time.Now().Truncate(time.Second)
-	if said == timesNoted(was) { // the schedule is as before anybody noted a change
+	if said == timesNoted(was) { // the schedule has been changed back before a controller recorded the change
 		made = ptr.Deref(was.Since, metav1.Time{}).Time
 	}
 	w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, made, said})
 }
 
-// times are the schedule fields.
+// times returns the schedule fields.
 func times(spec *v1beta1.AdvancedCronJobSpec) [3]string {
 	return [3]string{spec.Schedule, ptr.Deref(spec.TimeZone, ""), fmt.Sprint(ptr.Deref(spec.Paused, false))}
 }
@@ -251,7 +251,7 @@ func timesNoted(noted *v1beta1.ObservedSchedule) [3]string {
 	return [3]string{noted.Schedule, noted.TimeZone, fmt.Sprint(noted.Paused)}
 }
 
-// jobs are copies of all there are of both kinds.
+// jobs returns copies of all jobs of both kinds.
 func (w *story) jobs() (out []client.Object) {
 	for _, found := range faultapi.All[*batchv1.Job](w.Server) {
 		out = append(out, found.DeepCopy())
@@ -262,7 +262,7 @@ func (w *story) jobs() (out []client.Object) {
 	return out
 }
 
-// anyJob draws a wanted job, or returns nil for none.
+// anyJob returns a random job for which wanted returns true, or nil.
 func (w *story) anyJob(wanted func(advancedcronjob.Run) bool) client.Object {
 	jobs := slices.DeleteFunc(w.jobs(), func(job client.Object) bool {
 		run, _ := advancedcronjob.Read(job)
@@ -276,7 +276,7 @@ func (w *story) anyJob(wanted func(advancedcronjob.Run) bool) client.Object {
 
 func isActive(r advancedcronjob.Run) bool { return r.State == advancedcronjob.Active }
 
-// endJob acts for the controllers of jobs.
+// endJob ends a random job as the controllers of jobs do.
 func (w *story) endJob() {
 	job := w.anyJob(isActive)
 	if job == nil {
@@ -293,7 +293,7 @@ func (w *story) endJob() {
 	w.setStatus(job, condition)
 }
 
-// setStatus makes a job begin, or end with a condition, whether or not anybody saw the beginning.
+// setStatus makes a job begin, or end with a condition. A job may end without having begun.
 func (w *story) setStatus(job client.Object, condition string) {
 	now := metav1.Now()
 	switch job := job.(type) {
@@ -348,7 +348,7 @@ func (w *story) letGo(job client.Object) {
 	w.must(client.IgnoreNotFound(w.User.Update(context.Background(), job)))
 }
 
-// noteLoss remembers a job deleted before the record of its start.
+// noteLoss remembers a job that was deleted before its start was recorded.
 func (w *story) noteLoss(job client.Object) {
 	run, _ := advancedcronjob.Read(job)
 	ref := metav1.GetControllerOfNoCopy(job)
@@ -360,7 +360,7 @@ func (w *story) noteLoss(job client.Object) {
 	}
 }
 
-// next is the time of the next start of an AdvancedCronJob, or zero for none.
+// next returns the time of the next start of an AdvancedCronJob, or zero.
 func next(owner *v1beta1.AdvancedCronJob, now time.Time) time.Time {
 	when, err := schedule.Parse(owner.Spec.Schedule, owner.Spec.TimeZone, time.UTC)
 	if err != nil {
@@ -377,7 +377,7 @@ func window(owner *v1beta1.AdvancedCronJob, now time.Time) schedule.Window {
 	return w
 }
 
-// takeName creates a foreign job with the name of the next run.
+// takeName creates a job of another owner with the name of the next run.
 func (w *story) takeName(name string) {
 	owner := w.owner(name)
 	if owner == nil || next(owner, time.Now()).IsZero() {
@@ -398,7 +398,7 @@ func (w *story) empty(owner *v1beta1.AdvancedCronJob, name string) client.Object
 	return &v1beta1.BroadcastJob{ObjectMeta: meta}
 }
 
-// makeJob creates a job by hand, controlled by an AdvancedCronJob of the older version.
+// makeJob creates a job as a user, with an AdvancedCronJob in the older API version as its controller.
 func (w *story) makeJob(name string) {
 	owner := w.owner(name)
 	if owner == nil {
@@ -412,8 +412,8 @@ func (w *story) makeJob(name string) {
 	}
 }
 
-// outside ends or deletes jobs and lets deletions go on, each a while after its beginning: no event beside must be
-// needed for a wake-up.
+// outside ends or deletes jobs, and completes deletions, each a while after its beginning: only events of the job
+// itself may be needed to wake the controller.
 func (w *story) outside() (changed bool) {
 	const while = 5 * time.Second
 	for _, job := range w.jobs() {
@@ -436,7 +436,8 @@ func (w *story) outside() (changed bool) {
 	return w.Server.CollectGarbage() || changed
 }
 
-// settle makes each AdvancedCronJob due at a full minute soon, and not again for most of a year.
+// settle edits the schedules so that each AdvancedCronJob is due once within the next minutes, and then not for most
+// of a year.
 func (w *story) settle() {
 	w.full, w.due = false, map[types.UID]time.Time{}
 	for _, name := range names() {
@@ -452,7 +453,7 @@ func (w *story) settle() {
 	}
 }
 
-// denies is the quota.
+// denies refuses new jobs while the quota is used up.
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if w.full && call.Verb == "create" && strings.HasSuffix(call.Resource.Resource, "jobs") {
 		return apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("exceeded quota"))

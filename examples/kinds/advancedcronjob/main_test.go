@@ -22,14 +22,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The control plane runs the controller of Jobs.
+// The control plane runs Kubernetes' controller of Jobs.
 var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -57,7 +57,7 @@ func pods() corev1.PodTemplateSpec {
 	}}
 }
 
-// create creates an AdvancedCronJob with a run each second.
+// create creates an AdvancedCronJob that is due every second.
 func (c *cluster) create(name string, edit func(*v1beta1.AdvancedCronJobSpec)) *v1beta1.AdvancedCronJob {
 	c.t.Helper()
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
@@ -69,7 +69,8 @@ func (c *cluster) create(name string, edit func(*v1beta1.AdvancedCronJobSpec)) *
 	return obj
 }
 
-// jobTemplate is a template of Jobs with a quick end: a success without Pods to complete, or a failure after a second.
+// jobTemplate returns a template of Jobs that end quickly: with success because no Pods are wanted, or with a failure
+// after a second.
 func jobTemplate(well bool) *batchv1.JobTemplateSpec {
 	t := &batchv1.JobTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}},
@@ -83,7 +84,7 @@ func jobTemplate(well bool) *batchv1.JobTemplateSpec {
 	return t
 }
 
-// eventually waits until an AdvancedCronJob is as wanted.
+// eventually waits until want returns no error for an AdvancedCronJob.
 func (c *cluster) eventually(obj *v1beta1.AdvancedCronJob, want func(context.Context) error) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*minute, func(ctx context.Context) error {
@@ -108,14 +109,14 @@ func (c *cluster) change(obj *v1beta1.AdvancedCronJob, edit func(*v1beta1.Advanc
 	})
 }
 
-// jobs are the Jobs of the namespace.
+// jobs returns the Jobs in the namespace.
 func (c *cluster) jobs(ctx context.Context) ([]batchv1.Job, error) {
 	var list batchv1.JobList
 	err := c.List(ctx, &list, client.InNamespace(c.namespace))
 	return list.Items, err
 }
 
-// writes are the controller's writes to a resource since a place in the audit log.
+// writes returns the controller's writes to a resource since an offset in the audit log.
 func (c *cluster) writes(since int64, resource string) (out []string) {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), since, "kruise-manager/test advancedcronjob-controller")

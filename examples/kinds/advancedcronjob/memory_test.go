@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// bench is an API server in memory, and a clock moved by the test.
+// bench is an API server in memory with a clock that the test sets.
 type bench struct {
 	t        *testing.T
 	scheme   *runtime.Scheme
@@ -63,7 +63,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// count is the metric's count of an outcome.
+// count returns the metric's count of an outcome.
 func (b *bench) count(outcome string) (n int) {
 	families, err := b.registry.Gather()
 	b.must(err)
@@ -88,10 +88,10 @@ type process struct {
 	events *record.FakeRecorder
 	noting sync.Mutex
 	calls  []string
-	fails  map[string]error // answers by verb, instead of carrying out the call
+	fails  map[string]error // errors with which calls fail, by verb
 }
 
-// loans is the manager's part used by a controller.
+// loans is the part of a manager that the controller uses.
 type loans struct {
 	process *process
 	add     *[]manager.Runnable
@@ -105,7 +105,7 @@ func (l loans) GetScheme() *runtime.Scheme                      { return l.proce
 func (l loans) GetEventRecorderFor(string) record.EventRecorder { return l.process.events }
 func (l loans) Add(r manager.Runnable) error                    { *l.add = append(*l.add, r); return nil }
 
-// Pass notes calls.
+// Pass records the calls.
 func (p *process) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	p.noting.Lock()
 	defer p.noting.Unlock()
@@ -129,7 +129,7 @@ func (b *bench) boot() *process {
 	return p
 }
 
-// see has the cache show everything.
+// see brings the cache up to date.
 func (p *process) see() {
 	for _, resource := range p.cache.Resources() {
 		p.cache.Deliver(resource, p.cache.Behind(resource))
@@ -137,7 +137,7 @@ func (p *process) see() {
 	}
 }
 
-// pass reconciles an AdvancedCronJob.
+// pass reconciles an AdvancedCronJob once.
 func (p *process) pass(name string) ctrl.Result {
 	p.t.Helper()
 	result, err := p.r.Reconcile(p.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "a", Name: name}})
@@ -145,7 +145,7 @@ func (p *process) pass(name string) ctrl.Result {
 	return result
 }
 
-// rest passes until there is nothing to do.
+// rest reconciles until nothing is written any more.
 func (p *process) rest(name string) (result ctrl.Result) {
 	p.t.Helper()
 	for before := int64(-1); before != p.server.Version(); {
@@ -156,7 +156,7 @@ func (p *process) rest(name string) (result ctrl.Result) {
 	return result
 }
 
-// told are the events since the last call, by their type and reason.
+// told returns the events since the last call of told, each with its type and reason.
 func (p *process) told() (out []string) {
 	for {
 		select {
@@ -189,8 +189,9 @@ func (b *bench) end(job *batchv1.Job, condition batchv1.JobConditionType) {
 
 func (b *bench) jobs() []*batchv1.Job { return faultapi.All[*batchv1.Job](b.server) }
 
-// TestManySchedules runs 1,000 schedules, each due every minute, for ten minutes: with a process and its successor,
-// with two leaders at once, and with no process for a while. Each slot is started once, or counted as missed.
+// TestManySchedules runs 1,000 schedules, each due every minute, for ten minutes: with a process that a second
+// process replaces, with two leaders at the same time, and for a while without any process. Each slot is started
+// once, or counted as missed.
 func TestManySchedules(t *testing.T) {
 	const owners, minutes = 1000, 10
 	b, dice := newBench(t), rand.New(rand.NewPCG(1, 2))
@@ -203,16 +204,16 @@ func TestManySchedules(t *testing.T) {
 	for minute := 1; minute <= minutes; minute++ {
 		b.clock.SetTime(b.clock.Now().Truncate(time.Minute).Add(time.Minute + time.Duration(dice.IntN(30))*time.Second))
 		switch minute {
-		case 1, 3: // the first process, and a successor
+		case 1, 3: // the first process, and then the second process
 			processes = []*process{b.boot()}
-		case 4: // a second process believes in its leadership
+		case 4: // both processes believe that they lead
 			processes = append(processes, b.boot())
-		case 6, 7: // nobody is there
+		case 6, 7: // no process runs
 			processes = nil
 		case 8:
 			processes = []*process{b.boot()}
 		}
-		for _, p := range processes { // both decide on the state before the first acts
+		for _, p := range processes { // both processes decide before the first process acts
 			p.see()
 		}
 		for _, i := range dice.Perm(owners) {
@@ -225,7 +226,7 @@ func TestManySchedules(t *testing.T) {
 				b.end(job, []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed}[dice.IntN(2)])
 			}
 		}
-		for range 3 { // ended runs are trimmed, and nothing is started anew
+		for range 3 { // ended runs are deleted from the history, and no run is started again
 			for _, p := range processes {
 				p.see()
 				for _, name := range names {
@@ -250,8 +251,8 @@ func TestManySchedules(t *testing.T) {
 	}
 }
 
-// TestForeignNameIsToldOnce: a single event tells of a foreign object with the run's name. The controller does not try
-// again, and starts the next slot.
+// TestForeignNameIsToldOnce: if an object of another owner has the name of a run, a single event says so. The
+// controller does not try to start this run again, and starts the next run.
 func TestForeignNameIsToldOnce(t *testing.T) {
 	b := newBench(t)
 	owner := b.create("minutely", "* * * * *")
@@ -278,8 +279,8 @@ func TestForeignNameIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestOfAnotherGroup: objects left by an AdvancedCronJob of another group are foreign, and the controller does not wait
-// for their end.
+// TestOfAnotherGroup: runs of an AdvancedCronJob of another API group do not count as runs, and the controller does
+// not wait for their deletion.
 func TestOfAnotherGroup(t *testing.T) {
 	owner := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Name: "minutely"}}
 	for version, want := range map[string]bool{"apps.kruise.io/v1alpha1": true, "apps.kruise.io/v1beta1": true, "batch.example.test/v1": false, "a/b/c": false} {
@@ -292,7 +293,8 @@ func TestOfAnotherGroup(t *testing.T) {
 	}
 }
 
-// TestFormerRunIsWaitedFor: a run left by a former AdvancedCronJob of the name costs no slot.
+// TestFormerRunIsWaitedFor: if a run of an earlier AdvancedCronJob of the same name still exists, the slot is started
+// after the run was deleted.
 func TestFormerRunIsWaitedFor(t *testing.T) {
 	b := newBench(t)
 	former := b.create("minutely", "* * * * *")
@@ -314,8 +316,8 @@ func TestFormerRunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestStartedIsRemembered: the status records a started slot at once. If the write fails, the process still knows the
-// slot.
+// TestStartedIsRemembered: a started slot is recorded in the status at once. If this write fails, the process still
+// remembers the slot.
 func TestStartedIsRemembered(t *testing.T) {
 	b := newBench(t)
 	owner := b.create("minutely", "* * * * *")
@@ -344,8 +346,8 @@ func TestStartedIsRemembered(t *testing.T) {
 	}
 }
 
-// TestEachIsToldOnce: a single event tells of each late, waiting or missed slot and of each invalid spec. An idle pass
-// makes no call.
+// TestEachIsToldOnce: a single event reports each late, waiting or missed slot, and each invalid spec. A
+// reconciliation with nothing to do sends no request.
 func TestEachIsToldOnce(t *testing.T) {
 	b := newBench(t)
 	b.create("forbid", "* * * * *", func(obj *v1beta1.AdvancedCronJob) { obj.Spec.ConcurrencyPolicy = v1beta1.ForbidConcurrent })
@@ -401,7 +403,8 @@ func TestEachIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWakes: a pass asks for a wake-up at the next slot, or earlier if the slot is far away.
+// TestWakes: the result of a reconciliation requeues the AdvancedCronJob at the next slot, or earlier if the slot is
+// far away.
 func TestWakes(t *testing.T) {
 	b := newBench(t)
 	b.create("minutely", "* * * * *")
@@ -416,14 +419,14 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// TestChangesOfTheSchedule: slots count from the schedule's last change, whether the process sees the change at once or
-// another process takes over. Without a change nothing is written.
+// TestChangesOfTheSchedule: slots count from the schedule's last change, whether the process sees the change at once
+// or another process takes over later. Without a change, nothing is written.
 func TestChangesOfTheSchedule(t *testing.T) {
 	nine := func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "0 9 * * *" }
 	for name, tt := range map[string]struct {
 		before string
 		edits  []func(*v1beta1.AdvancedCronJob) // the first is made at 12:00, the second at 13:10
-		want   []string                         // the first start from then on
+		want   []string                         // the first slot that is started after each edit
 	}{
 		"a time that is over":       {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){nine}, want: []string{"02 09:00"}},
 		"a time that is to come":    {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "30 12 * * *" }}, want: []string{"01 12:30"}},

@@ -55,8 +55,8 @@ func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.Erro
 	return errs
 }
 
-// sameJobs reports whether two templates give the same Jobs. The templates may differ in defaults, because OpenKruise
-// has stored defaults in templates, and the user's manifest has none.
+// sameJobs reports whether two templates give the same Jobs. The templates may differ in fields with default values,
+// because OpenKruise stores defaults in templates, and the user's manifest does not contain them.
 func sameJobs(a, b *batchv1.JobTemplateSpec) bool {
 	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
 		return (a == nil) == (b == nil)

@@ -42,7 +42,7 @@ func images(obj *v1beta1.AdvancedCronJob) {
 	obj.Spec.Template = v1beta1.CronJobTemplate{ImageListPullJobTemplate: &v1beta1.ImageListPullJobTemplateSpec{Spec: v1beta1.ImageListPullJobSpec{Images: []string{"a"}}}}
 }
 
-// begins are the errors without values.
+// begins returns the errors without values.
 func begins(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, err.Field+": "+err.Type.String())
@@ -110,7 +110,7 @@ func TestValidateCreate(t *testing.T) {
 }
 
 func TestValidateUpdate(t *testing.T) {
-	// stored is a template as left by OpenKruise.
+	// The stored template contains defaults, as OpenKruise stores templates.
 	defaulted := func(obj *v1beta1.AdvancedCronJob) {
 		broadcast(obj)
 		spec := &obj.Spec.Template.BroadcastJobTemplate.Spec

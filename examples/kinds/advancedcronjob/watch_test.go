@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestControllerOf: a job wakes the AdvancedCronJob in the job's owner reference, of any version.
+// TestControllerOf: an event of a job enqueues the AdvancedCronJob in the job's owner reference, of any version.
 func TestControllerOf(t *testing.T) {
 	for _, tc := range []struct {
 		name, version, kind string

@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// BenchmarkNodes runs a job on 1,000 simulated Nodes of the real API server, a fifth at a time. The benchmark prints
-// seconds, writes per Pod, and the largest heap. Use -benchtime=1x.
+// BenchmarkNodes runs a job on 1,000 simulated Nodes with a real API server, on a fifth of the Nodes at a time. The
+// benchmark prints seconds, writes per Pod, and the largest heap. Use -benchtime=1x.
 func BenchmarkNodes(b *testing.B) {
 	const nodes = 1000
 	for range b.N {
@@ -50,7 +50,7 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// fill adds Nodes, 16 at a time.
+// fill adds Nodes, up to 16 at the same time.
 func fill(c *cluster, n int) {
 	var group sync.WaitGroup
 	places := make(chan struct{}, 16)
@@ -69,7 +69,7 @@ func fill(c *cluster, n int) {
 	group.Wait()
 }
 
-// mostHeap checks the heap now and then, and returns the largest use.
+// mostHeap measures the heap at intervals, and returns the largest size.
 func mostHeap(b *testing.B) func() uint64 {
 	var most atomic.Uint64
 	done := make(chan struct{})

@@ -14,9 +14,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// FuzzDecide decides for a job on a few Nodes with Pods in any state: no Node gets a second or unwanted Pod, the
-// running Pods stay within the limit, only unfinished Pods are deleted, numbers add up, and a second decision equals
-// the first.
+// FuzzDecide decides for a job on a few Nodes with Pods in any state. No Node gets a second or unwanted Pod, the
+// number of running Pods stays within the limit, and only unfinished Pods are deleted. The numbers in the status add
+// up, and a second decision equals the first.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0}, []byte{0, 0, 0}, []byte{0, 0, 1, 1, 2, 2})
 	f.Add([]byte{2, 1, 7, 0, 1}, []byte{0, 1, 2, 3, 0}, []byte{0, 3, 1, 4, 2, 5, 3, 6, 4, 7})

@@ -24,7 +24,7 @@ func second(n int) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
 
 func timeAt(n int) *metav1.Time { return new(metav1.NewTime(second(n))) }
 
-// job is a job acceptable to admission, after edits. The Pods never restart.
+// job returns a job that admission accepts, after edits. The Pods' restart policy is Never.
 func job(edits ...func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
 	out := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "upgrade", UID: "job", Generation: 1}}
 	out.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}
@@ -76,7 +76,7 @@ func held(generation int64) v1beta1.JobCondition {
 	return v1beta1.JobCondition{Type: v1beta1.JobPaused, Status: corev1.ConditionTrue, Reason: string(completion.HeldByFailures), ObservedGeneration: generation}
 }
 
-// node is a Node of two cores, after edits.
+// node returns a Node with two cores, after edits.
 func node(name string, edits ...func(*corev1.Node)) *corev1.Node {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "web"}}}
 	out.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
@@ -97,7 +97,7 @@ func tainted(effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: effect}} }
 }
 
-// sick is a Node out of contact with Kubernetes for a while.
+// sick gives a Node the taints of an unreachable Node.
 func sick(n *corev1.Node) {
 	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: effect})
@@ -106,7 +106,7 @@ func sick(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// pod is a running Pod on a Node, after edits. The name is the Node's name plus a suffix.
+// pod returns a running Pod on a Node, after edits. The Pod's name contains the name of the Node.
 func pod(node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p-" + node}, Spec: corev1.PodSpec{NodeName: node, RestartPolicy: corev1.RestartPolicyNever}}
 	out.Status.Phase = corev1.PodRunning
@@ -142,7 +142,7 @@ var (
 	broken = phase(corev1.PodFailed)
 )
 
-// outcome is the compared part of a decision.
+// outcome contains the parts of a decision that the tests compare.
 type outcome struct {
 	Create, Delete, Duplicates []string
 	Phase                      v1beta1.BroadcastJobPhase
@@ -268,9 +268,11 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestStart: the first pass notes the beginning of the job, and no later pass does.
+// TestStart: the first reconciliation records the start of the job, and later reconciliations do not change the
+// start.
 //
-// A job paused from the beginning has not begun: the deadline limits the job's work.
+// The start of a job that is paused from the beginning is not recorded, because the deadline limits the time in which
+// the job may work.
 func TestStart(t *testing.T) {
 	for _, c := range []struct {
 		status *metav1.Time
@@ -291,7 +293,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestProblems: invalid specs past admission keep a job from touching Pods.
+// TestProblems: while a stored spec is invalid, the job creates and deletes no Pods.
 func TestProblems(t *testing.T) {
 	for path, edit := range map[string]edit{
 		"spec.parallelism":                              parallelism(intstr.FromString("many")),

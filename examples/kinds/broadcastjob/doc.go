@@ -19,6 +19,5 @@
 // Paused reports the pause, with the generation of the job. The pause ends when the spec changes, or when no failed Pod
 // exists any more. Failures that the status already counts never pause the job again.
 //
-// Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
-// each visible difference.
+// The table in examples/README.md lists each visible difference from OpenKruise 1.9.
 package broadcastjob

@@ -21,8 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
-// write.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
+// whether an earlier write was carried out do not count.
 type sight struct {
 	owner *v1beta1.BroadcastJob
 	pods  map[types.UID]*corev1.Pod
@@ -61,7 +61,8 @@ func nodeOf(pod *corev1.Pod) string {
 	return name
 }
 
-// suits reports whether a job must run on a Node, by the few differences between the story's Nodes.
+// suits reports whether a job must run on a Node. Only the labels, taints and cordons matter in which the story's
+// Nodes differ.
 func suits(j *v1beta1.BroadcastJob, n *corev1.Node) bool {
 	want, asked := j.Spec.Template.Spec.NodeSelector["pool"]
 	return n != nil && len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && (!asked || n.Labels["pool"] == want)
@@ -76,7 +77,7 @@ func keeps(j *v1beta1.BroadcastJob, n *corev1.Node, pod *corev1.Pod) bool {
 	return suits(j, n)
 }
 
-// loops says whether a Pod restarts too often.
+// loops reports whether a Pod's containers restart too often.
 func loops(j *v1beta1.BroadcastJob, pod *corev1.Pod) bool {
 	n := int32(0)
 	for _, s := range pod.Status.ContainerStatuses {
@@ -85,14 +86,14 @@ func loops(j *v1beta1.BroadcastJob, pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && n > j.Spec.FailurePolicy.RestartLimit
 }
 
-// runs reports whether a Pod has not ended, and nobody is ending the Pod.
+// runs reports whether a Pod has not ended and is not being deleted.
 func runs(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !podstate.HasEnded(pod) }
 
 func over(s *v1beta1.BroadcastJobStatus) bool {
 	return s.Phase == v1beta1.PhaseCompleted || s.Phase == v1beta1.PhaseFailed
 }
 
-// limit is how many may run by the job's spec, of so many Nodes.
+// limit returns how many Pods of a job may run at the same time, for the given number of Nodes.
 func limit(j *v1beta1.BroadcastJob, nodes int) int {
 	p := j.Spec.Parallelism
 	if p.Type == intstr.Int {
@@ -127,7 +128,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeJob: a job over stays over, nobody writes without need, and a job goes after being over for long enough.
+// judgeJob: an ended job stays ended, the controller writes no unchanged status, and a job is deleted only some time
+// after its end.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*v1beta1.BroadcastJob)
 	after, _ := x.After.(*v1beta1.BroadcastJob)
@@ -151,7 +153,7 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 	if seen := &v.owner.Status; is.Phase == v1beta1.PhasePaused && !v.owner.Spec.Paused && v.owner.Spec.Parallelism.StrVal != "many" {
 		held := seen.Condition(v1beta1.JobPaused)
-		asLeft := held == nil && seen.Phase == v1beta1.PhasePaused // by OpenKruise
+		asLeft := held == nil && seen.Phase == v1beta1.PhasePaused // as OpenKruise writes the status
 		if v.failures() <= int(seen.Failed) && !asLeft && (held == nil || held.ObservedGeneration != v.owner.Generation) {
 			w.Failf("hold", "the job is paused for what is known: %+v becomes %+v", was, is)
 		}
@@ -165,7 +167,7 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeEnd: a job ends for a reason.
+// judgeEnd: a job ends only for a valid reason.
 func (w *story) judgeEnd(v *sight, is *v1beta1.BroadcastJobStatus) {
 	failures, undone, fitting := v.failures(), 0, 0
 	done := map[string]bool{}
@@ -230,7 +232,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 			continue
 		}
 		if nodeOf(other) == name {
-			// BJ-21, BJ-22: also where the answer to the first was lost.
+			// No second Pod may be created, even if the response to the first creation was lost.
 			w.Failf("twins", "Pod %s is created on Node %s beside %s", pod.Name, name, other.Name)
 		}
 		if runs(other) && !loops(j, other) {
@@ -252,7 +254,7 @@ func (v *sight) failures() (n int) {
 	return n
 }
 
-// wanted is the base of percentages, in Nodes.
+// wanted returns the number of Nodes to which a percentage refers.
 func (v *sight) wanted() (n int) {
 	counts := map[string]bool{}
 	for _, pod := range v.pods {
@@ -277,7 +279,7 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	if podstate.HasEnded(pod) {
 		w.Failf("ended", "Pod %s is deleted, which has ended", pod.Name)
 	}
-	if j == nil || j.UID != v.owner.UID || over(&j.Status) { // without their job Pods are garbage
+	if j == nil || j.UID != v.owner.UID || over(&j.Status) { // the garbage collector deletes Pods whose job is gone
 		return
 	}
 	if seen := v.pods[pod.UID]; seen == nil || v.owner.Spec.Paused || keeps(v.owner, v.nodes[nodeOf(pod)], pod) {
@@ -285,11 +287,11 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// converged: each job able to end has ended, none of its Pods runs, and the numbers are right.
+// converged: each job that can end has ended, none of its Pods runs, and the numbers in the status are right.
 func (w *story) converged() {
 	j := w.owner()
 	if j == nil {
-		return // judged at its deletion
+		return // the deletion was checked when it happened
 	}
 	s := &j.Status
 	var active, succeeded, failed, missing, wanted int32
@@ -348,7 +350,7 @@ func (w *story) node(name string) *corev1.Node {
 	return n
 }
 
-// convergedOpen: an unfinished job has a reason.
+// convergedOpen: a job that has not ended has a reason not to end.
 func (w *story) convergedOpen(j *v1beta1.BroadcastJob, missing, wanted int32) {
 	s := &j.Status
 	if s.Phase == v1beta1.PhasePaused {

@@ -30,14 +30,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no Node gets a second Pod, the controller never starts more Pods than allowed, each
-// deleted Pod has a reason, a job over stays over, and only such a job is deleted. In the end each job able to end has
-// ended, with the right numbers.
+// TestFaults: under any faults, no Node gets a second Pod, and the controller never runs more Pods than allowed. The
+// controller deletes Pods only for a valid reason. An ended job stays ended, and only ended jobs are deleted. In the
+// end each job that can end has ended, with the right numbers.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -59,15 +59,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
 	binds bool
-	// policy selects the refusals of the API server: none, new Pods, deletions, or every write to a single Pod.
+	// policy says which requests the API server refuses: none, new Pods, deletions, or every write to a single Pod.
 	policy int
 	denied string
-	// ended is the status of a job at its failure or completion, by UID.
+	// ended contains the status of each job when the job had failed or completed, by UID.
 	ended map[types.UID]v1beta1.BroadcastJobStatus
 }
 
@@ -100,7 +100,7 @@ func (w *story) begin() {
 	w.submit()
 }
 
-// submit makes a job.
+// submit creates a job.
 func (w *story) submit() {
 	j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	pod := &j.Spec.Template.Spec
@@ -150,7 +150,7 @@ func (w *story) tell(j *v1beta1.BroadcastJob) {
 		ptr.Deref(policy.TTLSecondsAfterFinished, -1), j.Spec.FailurePolicy, j.Spec.Paused, j.Spec.Template.Spec.RestartPolicy, j.Spec.Template.Spec.NodeSelector)
 }
 
-// owner is the job, nil if there is none.
+// owner returns the job, or nil if there is none.
 func (w *story) owner() *v1beta1.BroadcastJob {
 	j, _ := w.Server.Stored(&v1beta1.BroadcastJob{}, client.ObjectKey{Namespace: namespace, Name: "web"}).(*v1beta1.BroadcastJob)
 	if j == nil {
@@ -188,7 +188,7 @@ func (w *story) users() {
 	}
 }
 
-// exit has the container of a Pod end.
+// exit ends the container of a Pod.
 func (w *story) exit(pod *corev1.Pod, badly bool) bool {
 	if pod == nil || pod.Spec.NodeName == "" || podstate.HasEnded(pod) {
 		return false
@@ -222,8 +222,8 @@ func (w *story) deletePod(pod *corev1.Pod) {
 	}
 }
 
-// intrude makes a second Pod of the job on a Node, as OpenKruise may have, or a foreign Pod under the name of the
-// controller's next Pod.
+// intrude creates a second Pod of the job on a Node, as OpenKruise might, or a Pod of another owner with the name of
+// the controller's next Pod.
 func (w *story) intrude(j *v1beta1.BroadcastJob) {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].Name
@@ -255,13 +255,13 @@ func (w *story) edit(j *v1beta1.BroadcastJob) {
 			j.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "web"}
 		}
 	default:
-		j.Spec.Parallelism = new(intstr.FromString("many")) // past admission
+		j.Spec.Parallelism = new(intstr.FromString("many")) // stored without admission
 	}
 	w.tell(j)
 	w.must(w.User.Update(context.Background(), j))
 }
 
-// join adds a Node under a free name.
+// join adds a Node with a name that is free.
 func (w *story) join() {
 	for i := range mostNodes {
 		name := fmt.Sprintf("node-%d", i)
@@ -300,7 +300,7 @@ func (w *story) changeNodes() {
 	case c < 7:
 		toggle("example.test/broken", corev1.TaintEffectNoExecute)
 	case c < 8:
-		toggle(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute) // the kubelet is late
+		toggle(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute) // the kubelet reports late
 	case c < 10:
 		n.Spec.Unschedulable = !n.Spec.Unschedulable
 	default:
@@ -320,7 +320,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// settle makes the last wish fulfillable.
+// settle changes the spec so that the job can end.
 func (w *story) settle() {
 	w.policy = 0
 	if w.owner() == nil {

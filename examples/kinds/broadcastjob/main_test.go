@@ -24,15 +24,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// A job is everywhere, so the package has its own control plane. Tests add their own Nodes.
+// A BroadcastJob runs on all Nodes, so this package has a control plane of its own. Tests add Nodes of their own.
 var env = controlplanetest.New(controlplane.Options{Nodes: 1, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// owned is the label and the taint of a test's own Nodes, with the test's namespace as value.
+// owned is the key of a label and a taint on a test's own Nodes; the value is the test's namespace.
 const owned = "example.test/owned"
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -40,7 +40,8 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a fresh namespace with n Nodes, n0, n1 and so on behind the namespace's name, and no controllers.
+// idle returns a new namespace with n Nodes and without controllers. The Nodes are named after the namespace, with
+// n0, n1 and so on.
 func idle(t testing.TB, n int) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -51,7 +52,7 @@ func idle(t testing.TB, n int) *cluster {
 	return c
 }
 
-// start is idle with the controllers running.
+// start is like idle, but the controllers run.
 func start(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := idle(t, n)
@@ -64,7 +65,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace})
 }
 
-// addNode adds a Node of the test's own, not tolerated by foreign Pods.
+// addNode adds a Node for the test. Pods of other tests do not tolerate the Node's taint.
 func (c *cluster) addNode(short string) {
 	c.t.Helper()
 	node := controlplane.NewNode(c.namespace + "-" + short)
@@ -93,7 +94,7 @@ func (c *cluster) changeNode(short string, f func(*corev1.Node)) {
 	})
 }
 
-// job makes a job for the test's own Nodes, after edits. The Pods run until somebody ends the Pods.
+// job creates a job for the test's own Nodes, after edits. The Pods run until the test ends them.
 func (c *cluster) job(name string, edits ...func(*v1beta1.BroadcastJob)) {
 	c.t.Helper()
 	j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
@@ -109,7 +110,7 @@ func (c *cluster) job(name string, edits ...func(*v1beta1.BroadcastJob)) {
 	}
 }
 
-// ends makes Pods succeed as soon as running.
+// ends makes the job's Pods succeed as soon as they run.
 func ends(j *v1beta1.BroadcastJob) {
 	j.Spec.Template.Annotations = map[string]string{controlplane.Complete: "true"}
 }
@@ -147,7 +148,7 @@ func (c *cluster) until(name string, phase v1beta1.BroadcastJobPhase, numbers ..
 	return j
 }
 
-// pods are the Pods of a job, by their Nodes.
+// pods returns the Pods of a job, ordered by the names of their Nodes.
 func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	err := c.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{apps.LabelBroadcastJobName: name})
@@ -188,7 +189,7 @@ func (c *cluster) untilPods(name string, within time.Duration, want ...string) (
 	return pods
 }
 
-// steer has a Pod fail or end well.
+// steer makes a Pod fail or succeed.
 func (c *cluster) steer(pod *corev1.Pod, annotation string) {
 	c.t.Helper()
 	changed := pod.DeepCopy()
@@ -211,7 +212,7 @@ func (c *cluster) told(ctx context.Context, name string) (map[string]int32, erro
 	return out, err
 }
 
-// untilTold waits for exactly the wanted events of a job, without events of created and deleted Pods.
+// untilTold waits until a job has exactly the wanted events. Events about created and deleted Pods do not count.
 func (c *cluster) untilTold(name string, want map[string]int32) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {
@@ -228,7 +229,7 @@ func (c *cluster) untilTold(name string, want map[string]int32) {
 	})
 }
 
-// writes are what the manager has sent since an offset, but for events.
+// writes counts the requests of the manager since an offset in the audit log, without events.
 func (c *cluster) writes(offset int64) map[string]int {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), offset, "kruise-manager/")

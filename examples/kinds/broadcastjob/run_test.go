@@ -24,10 +24,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestSample runs the sample on all Nodes, a fifth at a time: a single write for each Pod, and the status beside. Then
-// the test deletes the job.
+// TestSample runs the sample on all Nodes, on a fifth of the Nodes at a time: the controller sends a single write for
+// each Pod, besides writes of the status. Then the test deletes the job.
 func TestSample(t *testing.T) {
-	c := idle(t, 9) // and the control plane's own
+	c := idle(t, 9) // and the Node of the control plane
 	offset := controllertest.End(t, c.cp.AuditLog())
 	controllertest.Watch(t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
 		active, nodes := 0, map[string]bool{}
@@ -88,7 +88,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestFailFast: a single Pod fails, the remaining Pods go, and count as failed.
+// TestFailFast: after one Pod has failed, the remaining Pods are deleted and count as failed.
 func TestFailFast(t *testing.T) {
 	c := start(t, 5)
 	c.job("fast")
@@ -105,8 +105,8 @@ func TestFailFast(t *testing.T) {
 	c.untilTold("fast", map[string]int32{apps.EventJobFailed: 1})
 }
 
-// TestNodes: a cordon and a taint send a Pod away, without a failure, and their end brings the Pod back. A new Node
-// gets its Pod at once.
+// TestNodes: a cordon or a taint leads to the deletion of a Node's Pod, without counting as a failure. When the
+// cordon or the taint is removed, the Node gets a Pod again. A new Node gets its Pod at once.
 func TestNodes(t *testing.T) {
 	c := start(t, 3)
 	c.job("watch")
@@ -132,8 +132,8 @@ func TestNodes(t *testing.T) {
 	c.until("watch", v1beta1.PhaseCompleted, 4, 0, 4, 0)
 }
 
-// TestPause: a failure pauses the job once, until the failed Pod is removed. The spec pauses the job until the spec
-// changes.
+// TestPause: a failed Pod pauses the job once, until the failed Pod is removed. A pause in the spec lasts until the
+// spec changes.
 func TestPause(t *testing.T) {
 	c := start(t, 3)
 	c.job("careful", func(j *v1beta1.BroadcastJob) {
@@ -146,7 +146,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("BJ-12 %+v", j.Status)
 	}
 	offset, paused := controllertest.End(t, c.cp.AuditLog()), time.Now() // the write of the pause may not be in the log yet
-	c.job("witness", ends)                                               // by then anything wrong with the other would have happened
+	c.job("witness", ends)                                               // by then any wrong write would have happened
 	c.until("witness", v1beta1.PhaseCompleted, 3, 0, 3, 0)
 	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 	for _, r := range requests {
@@ -167,12 +167,12 @@ func TestPause(t *testing.T) {
 	if err != nil || len(again) == 0 {
 		t.Fatal(again, err)
 	}
-	c.steer(again[0], controlplane.Complete) // it was made before, and goes on
+	c.steer(again[0], controlplane.Complete) // this Pod was created before the pause, and continues
 	c.until("careful", v1beta1.PhaseCompleted, 3, 0, 3, 0)
 	c.untilTold("careful", map[string]int32{apps.EventPaused: 2, apps.EventContinue: 2, apps.EventJobComplete: 1})
 }
 
-// TestDeadlineAfterRestart: a new process knows the deadline, without an event to wake the process.
+// TestDeadlineAfterRestart: after a restart, the controller ends a job at its deadline even if no event occurs.
 func TestDeadlineAfterRestart(t *testing.T) {
 	c := idle(t, 2)
 	stop := c.run()
@@ -191,8 +191,8 @@ func TestDeadlineAfterRestart(t *testing.T) {
 	c.untilTold("late", map[string]int32{apps.EventDeadlineExceeded: 1})
 }
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9 in the middle and demands no write. Then a job goes on when
-// a Pod ends.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left in the middle of a job, and checks that nothing is
+// written. Then the job continues when a Pod ends.
 func TestTakeOver(t *testing.T) {
 	c := idle(t, 0)
 	for _, name := range []string{"sim-02", "sim-09", "sim-16", "sim-17"} {

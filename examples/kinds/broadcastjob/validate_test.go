@@ -90,7 +90,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// begins are the errors without values.
+// begins returns the errors without values.
 func begins(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, err.Field+": "+err.Type.String())

@@ -25,12 +25,12 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for CloneSets.
+// served returns a server with the webhooks for CloneSets.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, cloneset.Row().Admission(options)))
 }
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
@@ -115,14 +115,14 @@ func TestMutateCloneSet(t *testing.T) {
 	}
 }
 
-// TestMutateV1alpha1KeepsWhatOnlyItCanSay: values known only to v1alpha1 have no effect in v1beta1 and are kept in a
-// note. A default must not lose the note.
+// TestMutateV1alpha1KeepsWhatOnlyItCanSay: values that only v1alpha1 has are stored in an annotation of the v1beta1
+// object, and have no effect there. Setting defaults must not remove the annotation.
 func TestMutateV1alpha1KeepsWhatOnlyItCanSay(t *testing.T) {
 	object := small(t, "v1alpha1", `
   updateStrategy:
     inPlaceUpdateStrategy: {imagePreDownloadParallelism: 30%, imagePreDownloadTimeoutSeconds: 7}`)
 	server := served(admission.Options{})
-	result, _ := admissiontest.Patch(t, object, server.Mutate(t, object, nil)) // a second time would remove the note
+	result, _ := admissiontest.Patch(t, object, server.Mutate(t, object, nil)) // a second mutation would remove the annotation
 	want := tree{
 		"type": "ReCreate", "partition": 0.0, "maxUnavailable": "20%", "maxSurge": 0.0,
 		"inPlaceUpdateStrategy": tree{"imagePreDownloadParallelism": "30%", "imagePreDownloadTimeoutSeconds": 7.0},
@@ -155,7 +155,7 @@ func TestValidateCloneSet(t *testing.T) {
 	tests := []struct {
 		name        string
 		object, old tree
-		raw         bool // not defaulted
+		raw         bool // without defaults
 		gates       map[apps.Gate]bool
 		want        admissiontest.Answer
 	}{
@@ -244,7 +244,7 @@ func TestValidateCloneSet(t *testing.T) {
 	}
 }
 
-// mutatedTo is a valid v1alpha1 object with the given type of update strategy, as converted from v1beta1.
+// mutatedTo returns a valid v1alpha1 object with the given type of update strategy, as converted from v1beta1.
 func mutatedTo(t *testing.T, kind string) tree {
 	t.Helper()
 	object := served(admission.Options{}).Defaulted(t, small(t, "v1alpha1"), nil)
@@ -291,7 +291,7 @@ func TestDeleteCloneSet(t *testing.T) {
 	}
 }
 
-// pods is a reader of Pods, and of nothing else.
+// pods is a reader that reads only Pods.
 type pods struct {
 	client.Reader
 

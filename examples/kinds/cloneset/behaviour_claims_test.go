@@ -48,7 +48,7 @@ func renamedClaims(cs *v1beta1.CloneSet) {
 	cs.Spec.VolumeClaimTemplates[0].Name, cs.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name = "store", "store"
 }
 
-// moreClaims adds claims without volumes: a Pod with such claims cannot start.
+// moreClaims adds claim templates for which no volumes exist. A Pod with such claims cannot start.
 func moreClaims(cs *v1beta1.CloneSet) {
 	setImage(0, "example.test/app:v2")(cs)
 	more := cs.Spec.VolumeClaimTemplates[0].DeepCopy()
@@ -61,7 +61,7 @@ func keepAll(cs *v1beta1.CloneSet) {
 	rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.Partition = new(intstr.FromString("100%")) })(cs)
 }
 
-// mounted gives each Pod a claim, and removes the template's volumes so no volume hides a missing claim.
+// mounted gives each Pod a claim, and removes the template's volumes, because a volume could hide a missing claim.
 func (c *cluster) mounted(volumes int) func(*v1beta1.CloneSet) {
 	return both(c.withClaims(volumes), func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Volumes = nil })
 }
@@ -107,7 +107,7 @@ func oldWithoutClaims(c *cluster) {
 	c.claimed("without", 2)
 }
 
-// forget removes the claim templates recorded with the revisions, as if OpenKruise had written the revisions.
+// forget removes the recorded claim templates from the revisions, as if OpenKruise had written the revisions.
 func (c *cluster) forget(name string) {
 	c.t.Helper()
 	for _, rev := range c.revisions(c.get(c.t.Context(), name)) {
@@ -189,7 +189,7 @@ func pendingClaim(c *cluster) {
 	}
 }
 
-// reuseAwaits: a deleted Pod keeps its name and claim until its finalizer goes.
+// reuseAwaits: the name and the claim of a deleted Pod are used again only after the Pod's finalizer was removed.
 func reuseAwaits(c *cluster) {
 	c.create(c.cloneSet("awaits", 1, c.mounted(1), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	pod := c.pods("awaits")[0]
@@ -220,7 +220,8 @@ func orphansAreTold(c *cluster) {
 	c.untilEvent("orphans", apps.EventOrphansNotAdopted, ": 2, the first is orphans-a")
 }
 
-// leftPodsAreTold: the next CloneSet of the name uses the left revision, but not the left Pods.
+// leftPodsAreTold: a new CloneSet of the same name uses the revision that the deleted CloneSet has left, but does not
+// adopt the Pods that it has left. An event reports these Pods.
 func leftPodsAreTold(c *cluster) {
 	cs := c.create(c.cloneSet("left", 1, c.mounted(2)))
 	pod := c.pods("left")[0]

@@ -66,8 +66,8 @@ func partitionRollback(c *cluster) {
 
 func partitionRollbackHook(c *cluster) {
 	c.create(c.cloneSet("backhook", 1, hooked(onUpdate, false)))
-	// A second Pod at the new revision keeps the rollout from ending. After the end the new revision would be the current
-	// revision.
+	// A second Pod that must be updated keeps the rollout from ending. After the end of the rollout, the new revision
+	// would be the current revision.
 	c.change("backhook", both(setReplicas(2), setImage(0, "example.test/app:v2"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.Partition, ru.MaxUnavailable = new(intstr.FromInt32(1)), new(intstr.FromInt32(1))
 	})))
@@ -246,8 +246,8 @@ func claimTemplateGate(c *cluster) {
 	c.untilEvent("vctgate", apps.EventSuccessfulUpdatePodReCreate, pod.Name, "spec.volumeClaimTemplates")
 }
 
-// claimTemplateGateInPlaceOnly: no Pod is recreated, whatever its claims are. The condition names the Pods lacking
-// claims as soon as the gate counts.
+// claimTemplateGateInPlaceOnly: no Pod is recreated, whatever claims it lacks. When the gate is turned on, a
+// condition names the Pods that lack claims.
 func claimTemplateGateInPlaceOnly(c *cluster) {
 	c.create(c.cloneSet("vctonly", 1, c.withClaims(4), policy(v1beta1.InPlaceOnly)))
 	before := identities(c.pods("vctonly"))
@@ -270,7 +270,7 @@ func claimTemplateGateInPlaceOnly(c *cluster) {
 	c.claimed("vctonly", 1, "data", "more")
 }
 
-// TestShortHash toggles a gate that only changes the spelling of a label (C-60, R-7).
+// TestShortHash turns a gate on and off that changes only the spelling of a label.
 func TestShortHash(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -290,7 +290,7 @@ func TestShortHash(t *testing.T) {
 			t.Errorf("labels of a new Pod: %v", pod.Labels)
 		}
 	}
-	// A single Pod of two is updated, so the Pods' labels differ in spelling now.
+	// Of two Pods, one is updated, so the labels of the Pods now have different spellings.
 	c.change("spelling", setImage(0, "example.test/app:v2"))
 	cs = c.until("spelling", settled)
 	got := map[string]int{}
@@ -313,9 +313,9 @@ func TestShortHash(t *testing.T) {
 	}
 }
 
-// TestStartBesideWriters: foreign clients write while a controller starts. Foreign writes must not keep the controller
-// from acting: the caches of quiet resources reach the API server's newest version only with a bookmark, a minute
-// later.
+// TestStartBesideWriters: a controller starts while other clients write objects. Even so, the controller acts at
+// once: the cache of a resource that nobody writes reaches the API server's newest version only with a bookmark, a
+// minute later.
 func TestStartBesideWriters(t *testing.T) {
 	c := idle(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -370,7 +370,7 @@ func TestRestart(t *testing.T) {
 	c.change("recreate", setImage(0, "example.test/app:v2"))
 	c.change("grow", setReplicas(replicas))
 	for i := range 3 {
-		// Stop as soon as progress is visible, in the middle of the next step.
+		// The controller is stopped as soon as progress is visible, in the middle of the next step.
 		c.untilPods("recreate", func(pods []corev1.Pod) error {
 			if done := byImage(pods)["v2"]; done <= 3*i {
 				return fmt.Errorf("%d Pods are new", done)
@@ -390,7 +390,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// noTwins fails the test when two Pods ever share an instance id.
+// noTwins fails the test if two Pods ever have the same instance id.
 func (c *cluster) noTwins(name string) {
 	c.t.Helper()
 	seen := map[string]types.UID{}

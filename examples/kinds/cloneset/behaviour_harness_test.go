@@ -31,8 +31,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Cases mostly wait for the cluster, so more cases run side by side than cores exist. A -parallel flag on the command
-// line still wins, because flags are parsed later.
+// Test cases mostly wait for the cluster, so more cases run in parallel than cores exist. A -parallel flag on the
+// command line still takes precedence, because flags are parsed later.
 func init() {
 	log.SetLogger(logr.Discard()) // for logs from outside the manager: without a logger controller-runtime complains at length
 	testing.Init()
@@ -41,15 +41,15 @@ func init() {
 	}
 }
 
-// behaviour is a single statement of the reference with its effect on the API server. Cases share a manager and a
-// namespace, run side by side, and each case works on its own CloneSets.
+// behaviour is a test case for a single statement about the controller's effect on the API server. Cases share a
+// manager and a namespace and run in parallel; each case uses CloneSets of its own.
 type behaviour struct {
 	name string
 	test func(*cluster)
 }
 
-// behave runs the cases under a single manager. No reconcile may end in an error, except for errors allowed by
-// expected.
+// behave runs the cases with a single manager. No reconciliation may return an error, except errors that contain an
+// expected text.
 func behave(t *testing.T, gates string, expected []string, cases []behaviour) {
 	t.Helper()
 	t.Parallel()
@@ -63,14 +63,14 @@ func behave(t *testing.T, gates string, expected []string, cases []behaviour) {
 	}
 }
 
-// on is the cluster for another test.
+// on returns a copy of the cluster that reports failures to another test.
 func (c *cluster) on(t testing.TB) *cluster {
 	other := *c
 	other.t = t
 	return &other
 }
 
-// moveOut gives the case a fresh namespace, with the controllers running there as before.
+// moveOut moves the case to a new namespace, with the controllers running there.
 func (c *cluster) moveOut() {
 	c.t.Helper()
 	c.namespace = env.Namespace(c.t)
@@ -90,8 +90,8 @@ func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	var unexpected []string
 	logger := funcr.New(func(prefix, args string) {
 		allowed := func(text string) bool { return strings.Contains(args, text) }
-		// When the manager stops, running calls end with their context. The namespace of an earlier test goes away under its
-		// remaining objects.
+		// When the manager stops, the contexts of its requests are cancelled. The namespace of an earlier test may be
+		// deleted before the objects in it.
 		ending := allowed("context canceled") || (allowed(`namespaces \"`) && allowed("not found"))
 		if strings.Contains(args, `"error"=`) && !ending && !slices.ContainsFunc(expected, allowed) {
 			mu.Lock()
@@ -131,12 +131,12 @@ func (c *cluster) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// untilPod waits until the Pod is as wanted and returns it.
+// untilPod waits until want returns nil for the Pod, and returns the Pod.
 func (c *cluster) untilPod(name string, want func(*corev1.Pod) error) *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{}
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
-		*pod = corev1.Pod{} // fields missing in the answer would keep their last values
+		*pod = corev1.Pod{} // fields missing in the response would keep their last values
 		if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, pod); err != nil {
 			return err
 		}
@@ -145,7 +145,8 @@ func (c *cluster) untilPod(name string, want func(*corev1.Pod) error) *corev1.Po
 	return pod
 }
 
-// untilPods waits until the CloneSet's Pods, without terminating Pods, are as wanted and returns the Pods.
+// untilPods waits until want returns nil for the CloneSet's Pods, and returns the Pods. Terminating Pods do not
+// count.
 func (c *cluster) untilPods(name string, want func([]corev1.Pod) error) []corev1.Pod {
 	c.t.Helper()
 	var pods []corev1.Pod
@@ -213,7 +214,7 @@ func (c *cluster) unannotate(pod, key string) {
 	c.patchPod(pod, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, key))
 }
 
-// untilEvent waits for an event on the CloneSet with the reason and all the texts.
+// untilEvent waits for an event about the CloneSet with the reason and all the texts.
 func (c *cluster) untilEvent(name, reason string, texts ...string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
@@ -237,7 +238,7 @@ func (c *cluster) untilEvent(name, reason string, texts ...string) {
 	})
 }
 
-// revisions lists the CloneSet's revisions by number.
+// revisions returns the CloneSet's revisions, ordered by revision number.
 func (c *cluster) revisions(cs *v1beta1.CloneSet) []appsv1.ControllerRevision {
 	c.t.Helper()
 	var list appsv1.ControllerRevisionList
@@ -248,13 +249,14 @@ func (c *cluster) revisions(cs *v1beta1.CloneSet) []appsv1.ControllerRevision {
 	return list.Items
 }
 
-// mark remembers where the audit log ends.
+// mark returns the present end of the audit log.
 func (c *cluster) mark() int64 {
 	c.t.Helper()
 	return controllertest.End(c.t, c.cp.AuditLog())
 }
 
-// writes counts the controllers' writes since the mark to Pods and claims of the CloneSet, by verb and resource.
+// writes counts the controllers' writes since an offset in the audit log to Pods and claims of the CloneSet, by verb
+// and resource.
 func (c *cluster) writes(name string, since int64) map[string]int {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), since, "kruise-manager/")
@@ -286,12 +288,12 @@ func (c *cluster) witness(name string) {
 	c.create(c.cloneSet(name+"-witness", 1))
 }
 
-// limits are the bounds for a CloneSet's Pods from now on, at every single event.
+// limits are bounds that the CloneSet's Pods must keep at every event.
 type limits struct {
 	minReady, maxPods int
 }
 
-// watched is the record of a watch.
+// watched contains the events of a watch.
 type watched struct {
 	*controllertest.Recorder
 
@@ -336,7 +338,7 @@ func (c *cluster) watch(name string, l limits) *watched {
 	return w
 }
 
-// seen returns the fewest ready Pods and the most existing ones.
+// seen returns the smallest number of ready Pods, and the largest number of existing Pods.
 func (w *watched) seen() (minReady, maxAll int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -391,7 +393,7 @@ func state(want string) func(*corev1.Pod) error {
 	}
 }
 
-// gate checks the condition InPlaceUpdateReady, where the empty reason belongs to True.
+// gate reports whether the condition InPlaceUpdateReady has the wanted status.
 func gate(pod *corev1.Pod, want corev1.ConditionStatus) bool {
 	c := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
 	return c != nil && c.Status == want
@@ -404,8 +406,8 @@ func observed(cs *v1beta1.CloneSet) error {
 	return nil
 }
 
-// hasCondition waits for a condition with a reason whose message holds all the texts. The empty reason matches any
-// reason.
+// hasCondition returns a check for a condition with a reason whose message contains all the texts. The empty reason
+// matches any reason.
 func hasCondition(t string, status corev1.ConditionStatus, reason string, texts ...string) func(*v1beta1.CloneSet) error {
 	return func(cs *v1beta1.CloneSet) error {
 		for _, have := range cs.Status.Conditions {
@@ -436,7 +438,8 @@ func setEnv(name, value string) func(*v1beta1.CloneSet) {
 	}
 }
 
-// templateLabel gives the template a label. The selector stays unchanged, although both share a map in cloneSet.
+// templateLabel adds a label to the template. The labels are copied, because cloneSet uses the same map for the
+// selector.
 func templateLabel(key, value string) func(*v1beta1.CloneSet) {
 	return func(cs *v1beta1.CloneSet) {
 		labels := map[string]string{key: value}

@@ -46,7 +46,7 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// hooked is a lifecycle hook by label. The template gives the label to every Pod.
+// hooked adds a lifecycle hook that holds Pods by a label. The template gives the label to every Pod.
 func hooked(kind func(*pub.Lifecycle, *pub.LifecycleHook), notReady bool) func(*v1beta1.CloneSet) {
 	return both(templateLabel(hold, "yes"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.Lifecycle = &pub.Lifecycle{}
@@ -84,7 +84,7 @@ func preDeleteRecreate(c *cluster) {
 		cs.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{FinalizersHandler: []string{finalizer}}}
 	}))
 	c.change("save", setImage(0, "example.test/app:v2"))
-	// The budget is a single Pod: the second waits until the first has been replaced.
+	// The budget is a single Pod: the second Pod waits until the first Pod has been replaced.
 	for range 2 {
 		var held corev1.Pod
 		c.untilPods("save", func(pods []corev1.Pod) error {
@@ -105,7 +105,7 @@ func preDeleteRecreate(c *cluster) {
 	}
 	c.until("save", settled)
 	c.untilPods("save", images(map[string]int{"v2": 2}))
-	for _, pod := range c.pods("save") { // or the namespace could not end
+	for _, pod := range c.pods("save") { // otherwise the namespace could not be deleted
 		c.patchPod(pod.Name, `{"metadata":{"finalizers":[]}}`)
 	}
 }
@@ -129,7 +129,7 @@ func updateHook(c *cluster) {
 	if pod := c.pod(held); pod.Spec.Containers[0].Image != "example.test/app:v1" || !podstate.IsReady(pod) {
 		c.t.Errorf("the Pod did not wait for its hook in service: %+v", pod.Status)
 	}
-	// The waiting Pod uses up the budget of a single Pod.
+	// The waiting Pod uses up maxUnavailable, which is 1.
 	want := map[string]int{"patch pods": 1, "create pods": 1, "patch pods/status": 1}
 	c.wantWrites("writes, those for the witness included", "hook", since, want)
 	c.unlabel(held, hold)
@@ -156,7 +156,7 @@ func updateHook(c *cluster) {
 	}
 }
 
-// untilOther waits until a Pod with a name different from than is in the state.
+// untilOther waits until a Pod with another name than than is in the wanted state.
 func (c *cluster) untilOther(name, than, want string) (other string) {
 	c.t.Helper()
 	c.untilPods(name, func(pods []corev1.Pod) error {
@@ -215,7 +215,7 @@ func updateHookPartition(c *cluster) {
 	c.untilPods("keepold", images(map[string]int{"v1": 2}))
 }
 
-// unreadableGate: somebody overwrites who holds the gate of a Pod in the given state.
+// unreadableGate: while the Pod is in the given state, a user overwrites the message that says who holds the gate.
 func unreadableGate(c *cluster, name, when string) {
 	c.create(c.cloneSet(name, 1, hooked(onUpdate, true), templateAnnotation(controlplane.StartDelay, "3s")))
 	pod := c.pods(name)[0].Name
@@ -242,7 +242,7 @@ func unreadableGate(c *cluster, name, when string) {
 	c.until(name, withoutCondition(apps.ConditionFailedUpdate))
 }
 
-// updateHookOnDelete: no update of the waiting Pod will come, so the Pod returns into service.
+// updateHookOnDelete: with OnDelete, the waiting Pod is not updated, so the Pod returns into service.
 func updateHookOnDelete(c *cluster) {
 	c.create(c.cloneSet("ondel", 2, hooked(onUpdate, true)))
 	c.change("ondel", setImage(0, "example.test/app:v2"))
@@ -300,7 +300,8 @@ func notReadyDelete(c *cluster) {
 	pod := c.pods("drained")[0].Name
 	c.change("drained", setReplicas(0))
 	c.untilPod(pod, kruiseReady(corev1.ConditionFalse, heldForDelete))
-	// L-14 is off: whoever drains the Pod relies on the Pod's end. So a second Pod joins the Pod once there is room.
+	// The user who drains the Pod relies on the Pod's deletion, so the deletion is not cancelled. A second Pod is
+	// created beside the Pod.
 	c.change("drained", setReplicas(2))
 	c.untilPods("drained", count(2))
 	if err := state(apps.LifecyclePreparingDelete)(c.pod(pod)); err != nil {

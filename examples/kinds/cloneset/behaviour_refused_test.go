@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestRefused: an admission policy of the cluster does not let live Pods change.
+// TestRefused: an admission policy of the cluster refuses changes of existing Pods.
 func TestRefused(t *testing.T) {
 	behave(t, "InPlaceWorkloadVerticalScaling=true", nil, []behaviour{
 		{"InPlaceIfPossible recreates a Pod whose change is refused, and says why", refusedRecreates},
@@ -41,7 +41,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// refuse makes the API server refuse changes of Pods of the namespace. The rule is CEL over the new object.
+// refuse makes the API server refuse changes of Pods in a new namespace for the case. The rule is a CEL expression
+// about the new object.
 func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	c.t.Helper()
 	c.moveOut()
@@ -51,13 +52,13 @@ func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	)
 }
 
-// deny makes the API server refuse operations on Pods of the case's own namespace. The rule is CEL.
+// deny makes the API server refuse operations on Pods in the case's own namespace. The rule is a CEL expression.
 func (c *cluster) deny(name string, operation admissionv1.OperationType, rule string) (stop func()) {
 	c.t.Helper()
 	return c.enforce(name, operation, "pods", admissionv1.Validation{Expression: rule, Message: "kept by policy"})
 }
 
-// enforce puts an admission policy in force for the case's namespace, until stop is called or the case ends.
+// enforce creates an admission policy for the case's namespace, which exists until stop is called or the case ends.
 func (c *cluster) enforce(name string, operation admissionv1.OperationType, resource string, rules ...admissionv1.Validation) (stop func()) {
 	c.t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
@@ -86,7 +87,7 @@ func (c *cluster) enforce(name string, operation admissionv1.OperationType, reso
 	return stop
 }
 
-// matching is the operation on the resource in the case's namespace.
+// matching returns the match rules for the operation on the resource in the case's namespace.
 func (c *cluster) matching(operation admissionv1.OperationType, resource string) *admissionv1.MatchResources {
 	return &admissionv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
@@ -97,7 +98,7 @@ func (c *cluster) matching(operation admissionv1.OperationType, resource string)
 	}
 }
 
-// untilAllowed waits until no policy is in force for the Pod.
+// untilAllowed waits until no policy refuses changes of the Pod.
 func (c *cluster) untilAllowed(pod *corev1.Pod) {
 	c.t.Helper()
 	probe := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"probe":"1"}}}`))
@@ -109,7 +110,7 @@ func (c *cluster) untilAllowed(pod *corev1.Pod) {
 	})
 }
 
-// untilRefused waits until the policy is in force for the Pod.
+// untilRefused waits until the policy refuses changes of the Pod.
 func (c *cluster) untilRefused(pod *corev1.Pod, subresource string) {
 	c.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"probe":"1"}}}`))
@@ -170,13 +171,13 @@ func refusedWaits(c *cluster) {
 		return nil
 	})
 	since := c.mark()
-	// A slow witness: a retrying controller would retry within a few seconds.
+	// This witness takes long: a controller that repeats refused requests would do so within a few seconds.
 	c.create(c.cloneSet("frozen-slow", 1, templateAnnotation(controlplane.StartDelay, "6s")))
 	want := map[string]int{"create pods": 1, "patch pods/status": 1}
 	c.wantWrites("writes besides the witness", "frozen", since, want)
 	stop()
 	c.untilAllowed(&pod)
-	// Changes by a cluster owner wake nobody. The next change of the template wakes the controller.
+	// The removal of a policy causes no event for the controller. The next change of the template does.
 	c.change("frozen", setImage(0, "example.test/app:v3"))
 	c.until("frozen", settled)
 	c.until("frozen", withoutCondition(apps.ConditionFailedUpdate))
@@ -203,7 +204,7 @@ func refusedResizeWaits(c *cluster) {
 	}
 }
 
-// refusedAfterGrace: the controller asks for the refused image when the Pod is already out of service.
+// refusedAfterGrace: the controller requests the refused image when the Pod is already out of service.
 func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), tag string) {
 	c.refuse(name, "pods", "object.spec.containers.all(c, c.image.contains(':v1'))")
 	c.create(c.cloneSet(name, 1, policy(v1beta1.InPlaceOnly), templateAnnotation("a", "b"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
@@ -221,8 +222,8 @@ func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), 
 	}
 }
 
-// TestRightIsMissing: a caller without the right to patch Pods does not count as a refused Pod. The words come from the
-// API server.
+// TestRightIsMissing: if the caller may not patch Pods, the error does not count as a refusal of the Pod. The message
+// of the error comes from the API server.
 func TestRightIsMissing(t *testing.T) {
 	c := idle(t)
 	pod := &corev1.Pod{

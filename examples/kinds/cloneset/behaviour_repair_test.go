@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestRepair: the usual repairs by users work, and nobody loses data.
+// TestRepair: the usual repairs by users work, and lose no data.
 func TestRepair(t *testing.T) {
 	behave(t, "InPlaceWorkloadVerticalScaling=true,RecreatePodWhenChangeVCTInCloneSetGate=true", nil, []behaviour{
 		{"C-63 a first image that never comes up, under a scale limit", repairFirstImage},
@@ -58,7 +58,7 @@ func repairFirstImage(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v2": 5}))
 }
 
-// oneUnreadable: the budget is for Pods that can be updated, whichever Pod would be first.
+// oneUnreadable: Pods that cannot be updated do not use up the budget, even if they come first in the order.
 func oneUnreadable(c *cluster) {
 	const name = "onebad"
 	c.create(c.cloneSet(name, 4, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))
@@ -72,7 +72,7 @@ func oneUnreadable(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v1": 2, "v2": 2}))
 }
 
-// namesake: a foreign Pod under the name of a missing Pod takes along no claim in use.
+// namesake: a Pod of another owner with the name of a missing Pod does not take over a claim that is in use.
 func namesake(c *cluster) {
 	c.moveOut()
 	const name = "namesake"
@@ -274,7 +274,7 @@ func claimTemplatesAndRollback(c *cluster) {
 	c.change(name, setImage(0, "example.test/app:v2"))
 	c.until(name, settled)
 	before := c.pods(name)[0]
-	// Back to the old template, with new claims.
+	// The next change sets the old template again, with new claim templates.
 	c.change(name, both(setImage(0, "example.test/app:v1"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("512Mi")
 	}))

@@ -65,7 +65,7 @@ func newPods(c *cluster) {
 			"app": "identity", apps.LabelInstanceID: match[1], apps.LabelRevision: cs.Status.UpdateRevision,
 			apps.LabelPodTemplateHash: cs.Status.UpdateRevision[len("identity-"):], apps.LabelLifecycleState: apps.LifecycleNormal,
 		}
-		delete(pod.Labels, corev1.LabelTopologyZone) // the scheduler's
+		delete(pod.Labels, corev1.LabelTopologyZone) // the scheduler has set this label
 		if diff := cmp.Diff(want, pod.Labels); diff != "" {
 			c.t.Errorf("labels (-want +got):\n%s", diff)
 		}
@@ -173,8 +173,8 @@ func releasePod(c *cluster) {
 	c.wantWrites("writes", "release", since, want)
 }
 
-// withClaims gives every Pod a claim in place of the template's volume. The claim binds to a volume made here
-// beforehand.
+// withClaims gives every Pod a claim in place of the template's volume. The claim is bound to a volume that this
+// function creates beforehand.
 func (c *cluster) withClaims(volumes int) func(*v1beta1.CloneSet) {
 	return func(cs *v1beta1.CloneSet) {
 		class := c.namespace + "-" + cs.Name
@@ -208,7 +208,7 @@ func (c *cluster) withClaims(volumes int) func(*v1beta1.CloneSet) {
 	}
 }
 
-// claims lists the CloneSet's claims by instance id, without terminating claims.
+// claims returns the CloneSet's claims by instance id, without terminating claims.
 func (c *cluster) claims(name string) map[string]corev1.PersistentVolumeClaim {
 	c.t.Helper()
 	var list corev1.PersistentVolumeClaimList
@@ -247,7 +247,7 @@ func claimsFollowPods(c *cluster) {
 			c.t.Errorf("volumes that are claims (-want +got):\n%s", diff)
 		}
 	}
-	// C-31: the reuse setting does not matter for Pods deleted by the controller itself.
+	// The reuse setting has no effect on Pods that the controller itself deletes.
 	c.change("claims", both(setReplicas(1), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	c.until("claims", settled)
 	kept := c.pods("claims")[0]
@@ -260,7 +260,7 @@ func claimsFollowPods(c *cluster) {
 	})
 }
 
-// lostPod deletes a Pod behind the controller's back.
+// lostPod deletes a Pod as a user.
 func lostPod(c *cluster, name string, reuse bool) {
 	c.create(c.cloneSet(name, 1, c.withClaims(2), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = reuse }))
 	lost := c.pods(name)[0]
@@ -279,7 +279,7 @@ func lostPod(c *cluster, name string, reuse bool) {
 	if reuse {
 		replicas := 1
 		if pods[0].Labels[apps.LabelInstanceID] != id {
-			// The Pod came while the lost Pod still existed, so the claim is for the next Pod.
+			// This Pod was created while the lost Pod still existed, so the next Pod gets the claim.
 			replicas = 2
 			c.change(name, setReplicas(2))
 			pods = c.untilPods(name, count(2))
@@ -357,8 +357,8 @@ func scaleLimitZero(c *cluster) {
 	c.change("nogrow", both(setReplicas(3), setImage(0, "example.test/app:v2"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromInt32(0))
 	}))
-	// Two of three Pods leave a single Pod unavailable already, and 20 % of 3 rounds to 1: room appears once the limit on
-	// updates grows.
+	// With two of three Pods, one Pod is already missing, and 20 % of 3 rounds to 1. So a Pod can be updated only after
+	// the limit for updates was raised.
 	c.change("nogrow", rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(2)) }))
 	c.until("nogrow", func(cs *v1beta1.CloneSet) error {
 		if cs.Status.UpdatedAvailableReplicas != 2 || cs.Status.Replicas != 2 {
@@ -415,7 +415,7 @@ func deleteByName(c *cluster) {
 func deleteUnready(c *cluster) {
 	c.create(c.cloneSet("sick", 3, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(0)) })))
 	pods := c.pods("sick")
-	c.label(pods[0].Name, apps.LabelSpecifiedDelete, "") // presence counts
+	c.label(pods[0].Name, apps.LabelSpecifiedDelete, "") // the label counts with any value
 	c.annotate(pods[1].Name, controlplane.Unready, "*")
 	c.until("sick", func(cs *v1beta1.CloneSet) error {
 		if cs.Status.ReadyReplicas != 2 {
@@ -437,7 +437,7 @@ func deletionCost(c *cluster) {
 	c.annotate(pods[0].Name, apps.AnnotationPodDeletionCost, "10")
 	c.annotate(pods[1].Name, apps.AnnotationPodDeletionCost, "-5")
 	c.annotate(pods[2].Name, apps.AnnotationPodDeletionCost, "1")
-	// The API server refuses values that are no number. Pods without the annotation count as 0.
+	// The API server refuses values that are not numbers. Pods without the annotation count as 0.
 	c.change("cost", setReplicas(2))
 	c.until("cost", settled)
 	got := identities(c.untilPods("cost", count(2)))

@@ -46,7 +46,7 @@ func statusNumbers(c *cluster) {
 	first := cs.Status.UpdateRevision
 	c.change("numbers", setImage(0, "example.test/app:v2"))
 	second := c.until("numbers", settled).Status.UpdateRevision
-	sick := map[string]bool{} // a Pod of each image
+	sick := map[string]bool{} // the images of Pods that are not ready
 	for _, pod := range c.pods("numbers") {
 		if image := pod.Spec.Containers[0].Image; !sick[image] {
 			sick[image] = true
@@ -117,7 +117,8 @@ func progressing(c *cluster) {
 	c.until("progress", withoutCondition(apps.ConditionProgressing))
 }
 
-// progressResets: three Pods in sequence take longer than the deadline, each single Pod does not.
+// progressResets: creating three Pods one after the other takes longer than the deadline, but creating each of them
+// does not.
 func progressResets(c *cluster) {
 	seconds := int32(10) // a busy machine has some left for each Pod
 	c.create(c.cloneSet("resets", 3, templateAnnotation(controlplane.StartDelay, "4s"), func(cs *v1beta1.CloneSet) {
@@ -154,7 +155,7 @@ func failedScale(c *cluster) {
 	c.until("quota", hasCondition(apps.ConditionFailedScale, corev1.ConditionTrue, "", "exceeded quota"))
 	c.untilEvent("quota", apps.EventFailedCreate, "exceeded quota")
 	c.untilPods("quota", count(2))
-	// A single Pod is missing and uses up the budget of 1. With a budget of 2, a single Pod gets its update.
+	// One Pod is missing, and uses up a budget of 1. With a budget of 2, one Pod is updated.
 	c.change("quota", both(setImage(0, "example.test/app:v2"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.MaxUnavailable = new(intstr.FromInt32(2))
 	})))
@@ -166,9 +167,9 @@ func failedScale(c *cluster) {
 	c.until("quota", withoutCondition(apps.ConditionFailedScale))
 }
 
-// TestBadInput: the controller reports bad input past admission and changes nothing. After the correction everything
-// goes on. The CRD's schema accepts all of the bad input except negative replicas, which the API server refuses for the
-// scale subresource.
+// TestBadInput: the controller reports invalid values that were stored without admission, and changes nothing. After
+// the correction, the controller continues. The CRD's schema accepts all of these values except negative replicas,
+// which the API server refuses because of the scale subresource.
 func TestBadInput(t *testing.T) {
 	cases := []behaviour{{"negative replicas are refused", refusedReplicas}}
 	for i, tc := range slices.Concat(badCounts(), badOrders()) {
@@ -177,7 +178,7 @@ func TestBadInput(t *testing.T) {
 	behave(t, "", nil, cases)
 }
 
-// TestOddInput: odd values silently accepted by OpenKruise keep working as in OpenKruise, with a warning.
+// TestOddInput: invalid values that OpenKruise accepts silently work as in OpenKruise, and lead to a warning.
 func TestOddInput(t *testing.T) {
 	behave(t, "", nil, []behaviour{{"a number in quotes does not stop the replacement of lost Pods", oddInput}})
 }
@@ -202,7 +203,7 @@ func oddInput(c *cluster) {
 	c.until("odd", withoutCondition(apps.ConditionOddSpec))
 }
 
-// badValue is a change to an unusable spec. The controller must name path and value.
+// badValue is a change that makes a spec invalid. The condition must name the path and the value.
 type badValue struct {
 	name, path, value string
 	spoil             func(*v1beta1.CloneSet)
@@ -285,7 +286,7 @@ func badOrders() []badValue {
 	}
 }
 
-// many returns so many values of a label.
+// many returns n different values of a label.
 func many(n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -309,7 +310,7 @@ func badInput(c *cluster, name, path, value string, spoil func(*v1beta1.CloneSet
 	good := c.create(c.cloneSet(name, 2)).Spec
 	before := identities(c.pods(name))
 	since := c.mark()
-	// Beside the bad value there is work to do, and the work must wait.
+	// Besides the invalid value, the change asks for more replicas and another image. The controller must do neither.
 	c.change(name, both(setReplicas(3), setImage(0, "example.test/app:v2"), spoil))
 	cs := c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, "", path, value))
 	if err := observed(cs); err != nil {

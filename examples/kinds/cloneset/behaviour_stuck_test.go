@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestStuck: the controller repeats every refused request with backoff, and goes on once the API server accepts the
-// request.
+// TestStuck: the controller repeats every refused request with a back-off, and continues once the API server accepts
+// the request.
 func TestStuck(t *testing.T) {
 	behave(t, "", []string{"failed calling webhook"}, []behaviour{
 		{"a quota on Pods", stuckOnQuota},
@@ -53,9 +53,9 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// fewWrites watches the case's own namespace. At most five concurrent requests find the API server refusing. Then a
-// single request follows after two seconds and a second request after four more. Each pass may write the status, and so
-// may an earlier pass.
+// fewWrites checks that the controller sends few requests in the case's own namespace. At most five concurrent
+// requests are refused at first. Then one request follows after two seconds, and another after four more seconds.
+// Each reconciliation, also an earlier one, may write the status.
 func (c *cluster) fewWrites() {
 	c.t.Helper()
 	controllertest.FewWrites(c.t, c.cp.AuditLog(), "kruise-manager/", c.namespace, 10*time.Second, 12)
@@ -69,7 +69,7 @@ func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	if err := c.Create(c.t.Context(), quota); err != nil {
 		c.t.Fatal(err)
 	}
-	// The quota binds after its controller's first count.
+	// The quota limits creations only after the quota controller has counted for the first time.
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	}
 }
 
-// stuck creates a CloneSet and waits for the report of its trouble.
+// stuck creates a CloneSet, and waits until a condition reports the refusal.
 func (c *cluster) stuck(cs *v1beta1.CloneSet, texts ...string) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), cs); err != nil {
@@ -163,7 +163,7 @@ func stuckOnInvalid(c *cluster) {
 	c.until("invalid", settled)
 }
 
-// stuckOnMutation: a policy removes from new Pods a part that links the Pods to the CloneSet.
+// stuckOnMutation: an admission policy removes from new Pods a field by which the controller finds the Pods.
 func stuckOnMutation(c *cluster, path, what string) {
 	c.moveOut()
 	policy := &admissionv1.MutatingAdmissionPolicy{
@@ -247,7 +247,8 @@ func stuckInPlace(c *cluster) {
 	c.untilRefused(&c.pods("stuck")[0], "")
 	c.change("stuck", setImage(0, "example.test/app:v2"))
 	c.until("stuck", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "", "frozen by policy"))
-	// The tried Pods are back in service. The status with the refusal may be older than the Pods' return.
+	// The Pods that the controller tried to update are back in service. The status with the refusal may be older than
+	// their return.
 	c.untilPods("stuck", func(pods []corev1.Pod) error {
 		for i := range pods {
 			if !gate(&pods[i], corev1.ConditionTrue) {
@@ -309,7 +310,7 @@ func stuckOnWebhook(c *cluster) {
 	}
 }
 
-// notProtected admits operations on Pods without the label.
+// notProtected is a CEL rule that admits operations on Pods without the label.
 const notProtected = "!('protected' in oldObject.metadata.labels)"
 
 func stuckOnProtected(c *cluster) {
@@ -379,7 +380,7 @@ func stuckRelease(c *cluster) {
 	})
 	c.label(pod.Name, "app", "away")
 	c.until("rel", hasCondition(apps.ConditionFailedScale, corev1.ConditionTrue, "", "kept by policy"))
-	c.label(pod.Name, "app", "rel") // the user takes the Pod back, and the Pod was never released
+	c.label(pod.Name, "app", "rel") // the user restores the label, so the Pod is never released
 	c.until("rel", withoutCondition(apps.ConditionFailedScale))
 	claim := c.claims("rel")[pod.Labels[apps.LabelInstanceID]]
 	if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].UID != cs.UID {

@@ -14,12 +14,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestUndecodable: an invalid template stops its own CloneSet alone, before and after a restart of the manager.
+// TestUndecodable: an invalid template stops only its own CloneSet, before and after a restart of the manager.
 func TestUndecodable(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
 	stop := c.manage("")
-	// By name: patches of the spec, and the path named by the condition.
+	// Each entry contains a patch of the spec, and the path that the condition must name.
 	broken := map[string][2]string{
 		"quantity":   {`{"template":{"spec":{"overhead":{"cpu":"oops"}}}}`, "spec.template.spec.overhead.cpu"},
 		"annotation": {`{"template":{"metadata":{"annotations":{"x":true}}}}`, "spec.template.metadata.annotations"},
@@ -42,7 +42,7 @@ func TestUndecodable(t *testing.T) {
 		patch(name, what[0])
 		c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, string(decode.Undecodable), what[1]))
 	}
-	// The schema accepts some times that Go refuses.
+	// The schema accepts some times that the Go type refuses.
 	c.create(c.cloneSet("time", 1))
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet"}}
 	odd.SetNamespace(c.namespace)

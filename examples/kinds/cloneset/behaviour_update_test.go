@@ -236,7 +236,7 @@ func inPlaceFallback(c *cluster) {
 	c.untilEvent("fallback", apps.EventSuccessfulUpdatePodReCreate, "not in place", "spec.containers[app].env")
 }
 
-// revisionUnknown: without a Pod's revision, the Pod's template is unknown (U-1, C-47).
+// revisionUnknown: if the revision of a Pod does not exist, the Pod's template is unknown, so the Pod is recreated.
 func revisionUnknown(c *cluster) {
 	c.create(c.cloneSet("unknown", 2))
 	stranger := c.pods("unknown")[0]
@@ -260,7 +260,7 @@ func unavailableFirst(c *cluster) {
 		}
 		return nil
 	})
-	// The broken Pods use up the whole budget and stay broken: only broken Pods may be updated.
+	// The broken Pods use up the whole budget and stay broken, so only these Pods may be updated.
 	c.watch("broken", limits{minReady: 2, maxPods: 4})
 	c.change("broken", setImage(0, "example.test/app:v2"))
 	c.untilPods("broken", images(map[string]int{"v1": 2, "v2": 2}))
@@ -303,8 +303,8 @@ func metadataOnly(c *cluster) {
 	c.wantWrites("writes", "meta", since, map[string]int{"patch pods": 3})
 }
 
-// envFromLabel: only a node agent can restart a container for its env. The Pod is out of service until the agent
-// reports the restart.
+// envFromLabel: only a node agent can restart a container to update its environment. The Pod is out of service until
+// the agent reports the restart.
 func envFromLabel(c *cluster) {
 	c.create(c.cloneSet("envref", 1, templateLabel("zone", "a"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", ValueFrom: &corev1.EnvVarSource{
@@ -368,7 +368,7 @@ func gracePeriod(c *cluster) {
 		}
 		return nil
 	})
-	// Later edits do not change a running grace period.
+	// Later edits of the spec do not change a grace period that has begun.
 	c.change("grace", grace(3600))
 	cs := c.until("grace", settled)
 	if waiting.Labels[apps.LabelRevision] != cs.Status.UpdateRevision || waiting.Spec.Containers[0].Image != "example.test/app:v1" {
@@ -455,7 +455,7 @@ func priorityBatches(c *cluster) {
 		if app := podstate.ContainerStatus(seen, "app"); seen.Spec.Containers[1].Image == "example.test/log:v2" && (app.Image != "example.test/app:v2" || !app.Ready) {
 			c.t.Errorf("log was changed when app ran %s, ready %v", app.Image, app.Ready)
 		}
-		// Between the batches the Pod stays out of service.
+		// Between the two batches of containers, the Pod stays out of service.
 		if seen.Spec.Containers[0].Image == "example.test/app:v2" && seen.Spec.Containers[1].Image == "example.test/log:v1" && podstate.IsReady(seen) {
 			c.t.Error("the Pod was ready between two batches")
 		}
@@ -475,7 +475,7 @@ func priorityBatchBroken(c *cluster) {
 		}
 		return nil
 	})
-	// The witness goes through both batches meanwhile.
+	// Meanwhile the Pod of the witness is updated in both batches.
 	c.create(c.cloneSet("stuck-witness", 1, c.barrier))
 	c.change("stuck-witness", bothImages("v2"))
 	c.until("stuck-witness", settled)
@@ -510,7 +510,7 @@ func unreadableState(c *cluster) {
 	}
 }
 
-// lostState: somebody removes the annotations of a Pod while a grace period holds back its image.
+// lostState: a user removes the annotations of a Pod while the grace period delays the new image.
 func lostState(c *cluster) {
 	c.create(c.cloneSet("lost", 1, rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.PodUpdatePolicy = v1beta1.InPlaceOnly
@@ -581,8 +581,8 @@ func unsteer(key string) func(*v1beta1.CloneSet) {
 	return func(cs *v1beta1.CloneSet) { delete(cs.Spec.Template.Annotations, key) }
 }
 
-// overtakenBatches changes the template again before the second batch of an update. The rest of the first update is
-// part of the new template too.
+// overtakenBatches changes the template again before the second batch of an update. The new template contains the
+// images of the second batch, too.
 func overtakenBatches(c *cluster, name string, change func(*v1beta1.CloneSet), app string) {
 	c.create(c.cloneSet(name, 1, c.barrier))
 	pod := c.pods(name)[0]
@@ -626,7 +626,8 @@ func rollbackRevision(c *cluster) {
 	c.untilPods("rollback", images(map[string]int{"v1": 2}))
 }
 
-// hashCollision learns the revision name of a template, and takes the name before the same template returns.
+// hashCollision finds out the name of a template's revision, and creates another object with this name before the
+// template is used again.
 func hashCollision(c *cluster) {
 	v2 := setImage(0, "example.test/app:v2")
 	name := c.create(c.cloneSet("collide", 0, v2)).Status.UpdateRevision
@@ -637,7 +638,8 @@ func hashCollision(c *cluster) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
 		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
 	}
-	// The garbage collector would delete the object too, but up to half a minute later, after learning of the CRD.
+	// The garbage collector would delete the object, too, but up to half a minute later, because the collector learns of
+	// the CRD late.
 	if err := client.IgnoreNotFound(c.Delete(c.t.Context(), taken.DeepCopy())); err != nil {
 		c.t.Fatal(err)
 	}
@@ -648,7 +650,7 @@ func hashCollision(c *cluster) {
 	c.change("collide", v2)
 	cs := c.until("collide", settled)
 	c.untilPods("collide", images(map[string]int{"v2": 2}))
-	c.witness("collide") // the count stays
+	c.witness("collide") // the collision count stays
 	cs = c.get(c.t.Context(), cs.Name)
 	if cs.Status.CollisionCount == nil || *cs.Status.CollisionCount != 1 || cs.Status.UpdateRevision == name {
 		c.t.Errorf("status %+v", cs.Status)

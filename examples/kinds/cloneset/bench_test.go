@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// benchPods are n available Pods, half at each revision.
+// benchPods returns n available Pods, half of them at each revision.
 func benchPods(n int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	since := metav1.NewTime(time.Unix(0, 0))
@@ -55,7 +55,7 @@ func benchPods(n int) []*corev1.Pod {
 	return pods
 }
 
-// BenchmarkDecision10000 measures the scale and partition decision from the Pods of a CloneSet.
+// BenchmarkDecision10000 measures the decision about scaling and updates for the Pods of a CloneSet.
 func BenchmarkDecision10000(b *testing.B) {
 	const n = 10_000
 	cs := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{
@@ -116,10 +116,10 @@ func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.
 	return c.byType[reflect.TypeOf(obj)], nil
 }
 
-// unused is an API server never asked by an idle controller.
+// unused is a client that an idle controller never calls.
 type unused struct{ client.Client }
 
-// loans is the manager's part used by the controllers.
+// loans is the part of a manager that the controllers use.
 type loans struct {
 	manager.Manager
 
@@ -138,7 +138,8 @@ func (l loans) GetScheme() *runtime.Scheme {
 	return scheme
 }
 
-// BenchmarkReconcileIdle10000 is a whole pass over a CloneSet of 10,000 Pods with nothing to do: no request is made.
+// BenchmarkReconcileIdle10000 measures a whole reconciliation of a CloneSet with 10,000 Pods and nothing to do. No
+// request is sent.
 func BenchmarkReconcileIdle10000(b *testing.B) {
 	const n = 10_000
 	cs := &v1beta1.CloneSet{
@@ -201,7 +202,8 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			pass(b)
 		}
 	})
-	// As in a program with other work between two passes: none of the Pods are in the processor's caches.
+	// The writes to other memory stand for the other work of a program: the Pods are no longer in the processor's
+	// caches.
 	b.Run("once in a while", func(b *testing.B) {
 		other := make([]byte, 256<<20)
 		for b.Loop() {
@@ -215,7 +217,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 	})
 }
 
-// filled returns informers holding the objects.
+// filled returns informers that contain the objects.
 func filled(b testing.TB, objects ...client.Object) informers {
 	b.Helper()
 	out := informers{byType: map[reflect.Type]toolscache.SharedIndexInformer{}}
@@ -226,7 +228,7 @@ func filled(b testing.TB, objects ...client.Object) informers {
 				source.Add(o)
 			}
 		}
-		source.Add(obj.DeepCopyObject().(client.Object)) // a version for otherwise empty stores
+		source.Add(obj.DeepCopyObject().(client.Object)) // so that stores without objects have a version, too
 		out.byType[reflect.TypeOf(obj)] = toolscache.NewSharedIndexInformer(source, obj, 0, toolscache.Indexers{})
 		b.Cleanup(source.Shutdown)
 	}

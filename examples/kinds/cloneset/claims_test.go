@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// TestMissingClaims: a Pod that has not started gets back its missing claims. A running Pod does not, and no unused
-// claim is made (C-9).
+// TestMissingClaims: missing claims of a Pod that has not started are created again. Missing claims of a running Pod,
+// and claims that no Pod uses, are not created.
 func TestMissingClaims(t *testing.T) {
 	w := &drawn{cs: drawCloneSet(&dice{})}
 	w.cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
@@ -52,7 +52,7 @@ func TestMissingClaims(t *testing.T) {
 	}
 }
 
-// TestClaimTemplatesCount: with InPlaceOnly no Pod is recreated for claim templates (U-6).
+// TestClaimTemplatesCount: with InPlaceOnly, no Pod is recreated because of changed claim templates.
 func TestClaimTemplatesCount(t *testing.T) {
 	for _, tc := range []struct {
 		gate   bool

@@ -46,7 +46,7 @@ type observation struct {
 	formerClaims *pvc.Former // set by former
 }
 
-// world looks up objects that the CloneSet does not control. During a decision, the answers about an object do not
+// world looks up objects that the CloneSet does not control. During a decision, the results for an object do not
 // change.
 type world struct {
 	pod        func(name string) (*corev1.Pod, bool)

@@ -34,7 +34,7 @@ import (
 
 var decidedAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// dice are the bytes for drawing a world. After the last byte every choice is the first of its kind.
+// dice are the bytes from which a test makes a world. After the last byte, the first of all possible choices is made.
 type dice []byte
 
 func (d *dice) of(n int) int {
@@ -59,7 +59,7 @@ type drawn struct {
 	busy     string
 }
 
-// draw makes a world from bytes. Every byte string is valid.
+// draw makes a world from bytes. Every sequence of bytes is valid.
 func draw(d dice) *drawn {
 	w := &drawn{cs: drawCloneSet(&d), unborn: sets.New[string](), inPlace: d.yes()}
 	w.options.Gates = map[apps.Gate]bool{apps.GateCloneSetPartitionRollback: d.yes(), apps.GatePreparingUpdateAsUpdate: d.yes()}
@@ -103,7 +103,7 @@ func drawCloneSet(d *dice) *v1beta1.CloneSet {
 	return cs
 }
 
-// drawPod adds a Pod of an instance id with its claims, or a remainder of the Pod.
+// drawPod adds a Pod with an instance id and its claims, or only a part of them.
 func (w *drawn) drawPod(d *dice, id string) {
 	owner := *metav1.NewControllerRef(w.cs, v1beta1.GroupVersion.WithKind("CloneSet"))
 	meta := func(name string) metav1.ObjectMeta {
@@ -168,8 +168,8 @@ func (w *drawn) drawState(d *dice, pod *corev1.Pod) {
 	}
 }
 
-// observed shows the world to a decision, as the controller does. reverse reverses the order of the cache: decisions
-// must not depend on the order.
+// observed returns the world as the controller reads it for a decision. reverse reverses the order of the objects in
+// the cache, because decisions must not depend on the order.
 func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	t.Helper()
 	inPlace, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
@@ -231,7 +231,7 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 		plan.Blocking = reason.List{{Code: inplaceupdate.ImmutableField}}
 	}
 	next := -1
-	o.world.newID = func() string { // two of three are taken
+	o.world.newID = func() string { // the id generator returns two used ids before a new id
 		if next++; next%3 < 2 {
 			return string(rune('a' + next%12))
 		}
@@ -251,7 +251,7 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 
 func cloneSetKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
-// said is a decision by name.
+// said returns the decision as names.
 func (t *todo) said() map[string][]string {
 	out := map[string][]string{"create old": t.createOld, "create": t.create, "target": {t.target.Name}}
 	for _, transfer := range t.handOver {
@@ -260,7 +260,7 @@ func (t *todo) said() map[string][]string {
 	for _, claim := range t.deleteClaims {
 		out["delete claim"] = append(out["delete claim"], claim.Name)
 	}
-	slices.Sort(out["hand over"]) // in no order, as given
+	slices.Sort(out["hand over"]) // the order has no meaning
 	slices.Sort(out["delete claim"])
 	for what, list := range t.lists() {
 		for _, pod := range list {
@@ -274,8 +274,8 @@ func (t *todo) lists() map[string][]*corev1.Pod {
 	return map[string][]*corev1.Pod{"cancel": t.cancel, "leaving": t.Leaving, "delete": t.Delete, "settle": t.Settle, "update": t.Update}
 }
 
-// FuzzDecide: in any world, a pass decides on existing Pods and free names, within the budgets, and the same way each
-// time.
+// FuzzDecide: in any world, a decision is about existing Pods and free names, stays within the budgets, and is the
+// same each time.
 func FuzzDecide(f *testing.F) {
 	up := []byte{0, 8, 0, 0, 0, 1}      // an old Pod in service
 	updated := []byte{0, 8, 1, 0, 0, 1} // a new Pod
@@ -311,7 +311,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// checkPods: every Pod is active and appears in a single list, except for lists with a common purpose.
+// checkPods: every Pod in a decision is active and is in a single list, except lists that may overlap.
 func (o *observation) checkPods(t *testing.T, todo *todo) {
 	t.Helper()
 	in := map[string][]string{}
@@ -331,8 +331,8 @@ func (o *observation) checkPods(t *testing.T, todo *todo) {
 			}
 		}
 	}
-	// A Pod may be cancelled rather than deleted, and settled or updated after its deletion was refused. No further lists
-	// go together.
+	// Instead of being deleted, a Pod may be cancelled; after a refused deletion, a Pod may be settled or updated. No
+	// other lists overlap.
 	together := [][]string{{"cancel", "leaving"}, {"delete", "settle"}, {"delete", "update"}}
 	for name, lists := range in {
 		slices.Sort(lists)
@@ -342,8 +342,8 @@ func (o *observation) checkPods(t *testing.T, todo *todo) {
 	}
 }
 
-// checkNames: new Pods have fresh names. A new Pod gets a claim of a former Pod only if the claim waits for the new
-// Pod.
+// checkNames: new Pods have new names. A new Pod gets the claim of an earlier Pod only if the claim is kept for
+// reuse.
 func (o *observation) checkNames(t *testing.T, todo *todo) {
 	t.Helper()
 	names := slices.Concat(todo.createOld, todo.create)
@@ -359,7 +359,7 @@ func (o *observation) checkNames(t *testing.T, todo *todo) {
 				continue
 			}
 			waits := o.cs.Spec.ScaleStrategy.EnablePVCReuse || o.unborn.Has(name)
-			// A foreign claim does no harm if no template asks for the claim any more.
+			// A claim of another owner does no harm if no template contains the claim any more.
 			needed := template == "data" && o.current != o.update || slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == template })
 			if owned := metav1.IsControlledBy(claim, o.cs); owned && (!waits || claim.DeletionTimestamp != nil) || !owned && needed {
 				t.Errorf("the new Pod %s would have claim %s: waits for it %t, owned %t, dying %t", name, claim.Name, waits, owned, claim.DeletionTimestamp != nil)
@@ -399,7 +399,8 @@ func (o *observation) checkClaims(t *testing.T, todo *todo) {
 	}
 }
 
-// checkBudgets judges by the promises of a CloneSet's fields, independently of the controller's arithmetic.
+// checkBudgets checks the decision against the documentation of the fields, independently of the controller's
+// calculation.
 func (o *observation) checkBudgets(t *testing.T, todo *todo) {
 	t.Helper()
 	spec := &o.settings.rollout

@@ -15,14 +15,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// templateEnv reads a label changed by template edits.
+// templateEnv returns an environment variable whose value is a label that edits of the template change.
 func templateEnv() corev1.EnvVar {
 	return corev1.EnvVar{Name: "TEMPLATE", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['" + templateLabel + "']"},
 	}}
 }
 
-// editBoth changes an image and the label read by its container.
+// editBoth changes an image, and the label that the container's environment refers to.
 func (w *story) editBoth(cs *v1beta1.CloneSet) string {
 	t := &cs.Spec.Template
 	t.Spec.Containers[0].Image = w.image(t.Spec.Containers[0].Name)
@@ -30,7 +30,7 @@ func (w *story) editBoth(cs *v1beta1.CloneSet) string {
 	return "image " + t.Spec.Containers[0].Image + " and label " + t.Labels[templateLabel]
 }
 
-// agentAll lets the node agents look at all Pods.
+// agentAll makes the node agents work on all Pods.
 func (w *story) agentAll() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		changed = w.agent(pod) || changed
@@ -38,8 +38,8 @@ func (w *story) agentAll() (changed bool) {
 	return changed
 }
 
-// agentPolls lets the node agents see new instances before the Pods' statuses show the instances: agents ask the
-// container runtime many times a second.
+// agentPolls shows new container instances to the node agents before the Pods' statuses show them, because agents ask
+// the container runtime many times a second.
 func (w *story) agentPolls() {
 	if !w.setup.agent {
 		return
@@ -56,8 +56,8 @@ func (w *story) agentPolls() {
 	}
 }
 
-// agent restarts containers running with old values of labels, and reports the containers' values. agent returns
-// whether there was work to do.
+// agent restarts containers whose environment has old values of labels, and reports the present values. The result is
+// true if there was work to do.
 func (w *story) agent(pod *corev1.Pod) (changed bool) {
 	if !w.setup.agent || pod.DeletionTimestamp != nil {
 		return false
@@ -110,7 +110,7 @@ func (w *story) instance(pod *corev1.Pod, container string) *faultapi.Instance {
 	return &all[i]
 }
 
-// createdAt returns, during an update, when a running instance was started that the Pod's status does not show.
+// createdAt returns when a running instance was started that the Pod's status does not show yet during an update.
 func (w *story) createdAt(pod *corev1.Pod, container, id string) int64 {
 	var before struct {
 		Containers []reportedContainer `json:"containers"`
@@ -142,7 +142,7 @@ type reportedContainer struct {
 	} `json:"hashes"`
 }
 
-// wantedEnv returns the container's env from the Pod's labels, as for a start now.
+// wantedEnv returns the environment that the container would have if it started now.
 func wantedEnv(pod *corev1.Pod, c *corev1.Container) (out []corev1.EnvVar) {
 	for _, e := range c.Env {
 		if e.ValueFrom != nil {
@@ -152,7 +152,7 @@ func wantedEnv(pod *corev1.Pod, c *corev1.Container) (out []corev1.EnvVar) {
 	return out
 }
 
-// judgeEnv: a gate is opened only when no container runs with an outdated value of a label.
+// judgeEnv: a readiness gate is opened only if no container runs with an outdated value of a label.
 func (w *story) judgeEnv(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

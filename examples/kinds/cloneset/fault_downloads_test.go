@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// judgeDownload: a job pulls an image of the template for Pods that wait for the update, and only jobs of finished or
-// replaced rollouts are deleted.
+// judgeDownload: each job pulls an image of the template for Pods that wait for the update, and the controller
+// deletes only jobs of finished or replaced rollouts.
 func (w *story) judgeDownload(v *taskView, write *chaos.Write) {
 	job, _ := write.After.(*v1beta1.ImagePullJob)
 	if write.Call.Verb == "delete" {

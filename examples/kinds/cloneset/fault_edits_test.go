@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rareEdits are edits for some schedules only, so a mistake of any kind does not hide the rest.
+// rareEdits returns edits that only some schedules make, so that one kind of mistake does not hide all others.
 func (w *story) rareEdits() (out []func(*v1beta1.CloneSet) string) {
 	for _, e := range []struct {
 		has  bool
@@ -51,7 +51,7 @@ func (w *story) editScaleLimit(cs *v1beta1.CloneSet) string {
 	return fmt.Sprintf("scaleStrategy.maxUnavailable %v", cs.Spec.ScaleStrategy.MaxUnavailable)
 }
 
-// scaleLimit draws a limit large enough for creations.
+// scaleLimit returns a random limit that allows Pods to be created.
 func (w *story) scaleLimit() *intstr.IntOrString {
 	n := w.Rand().IntN(10)
 	if w.Chance(50) {
@@ -60,7 +60,7 @@ func (w *story) scaleLimit() *intstr.IntOrString {
 	return ptr.To(intstr.FromInt32(int32(1 + n%3)))
 }
 
-// editHooks removes a hook, or changes the hook's label. Pods held by the old hook stay held.
+// editHooks removes a hook, or changes the label of a hook. Pods that wait for the old hook continue to wait.
 func (w *story) editHooks(cs *v1beta1.CloneSet) string {
 	l := w.lifecycle()
 	if l == nil {
@@ -99,14 +99,14 @@ func (w *story) editClaims(cs *v1beta1.CloneSet) string {
 	names := sets[w.Rand().IntN(len(sets))]
 	cs.Spec.VolumeClaimTemplates = claimTemplates(names...)
 	text := ""
-	if w.Chance(60) { // back and forth, together with an earlier template
+	if w.Chance(60) { // a change and its reversal, together with an earlier template
 		cs.Spec.Template.Labels[templateLabel] = fmt.Sprint(1 + w.Rand().IntN(2))
 		text = " and label " + cs.Spec.Template.Labels[templateLabel]
 	}
 	return fmt.Sprintf("claim templates %v", names) + text
 }
 
-// editLimits asks for limits and leaves the requests to the API server.
+// editLimits sets resource limits. The API server then sets the requests.
 func (w *story) editLimits(cs *v1beta1.CloneSet) string {
 	c := &cs.Spec.Template.Spec.Containers[w.Rand().IntN(2)]
 	cpu := resource.MustParse(fmt.Sprintf("%d00m", 1+w.Rand().IntN(3)))
@@ -122,13 +122,13 @@ func (w *story) toggleOnDelete(cs *v1beta1.CloneSet) string {
 	return "strategy " + string(s.Type)
 }
 
-// relabelPod takes a Pod out of the selector of its CloneSet, as people do for debugging.
+// relabelPod changes the labels of a Pod so that its CloneSet no longer selects the Pod, as users do for debugging.
 func (w *story) relabelPod(pod *corev1.Pod) {
 	w.Logf("user: relabel %s, to have it released", pod.Name)
 	w.change(pod, func(p *corev1.Pod) { p.Labels["app"] = released })
 }
 
-// mountClaims creates a foreign Pod with the claims of the given Pod, to look into the claims.
+// mountClaims creates a Pod of another owner with the claims of the given Pod, as users do to inspect the data.
 func (w *story) mountClaims(pod *corev1.Pod) {
 	if len(claimsOf(pod)) == 0 {
 		return
@@ -148,7 +148,7 @@ func (w *story) mountClaims(pod *corev1.Pod) {
 	}
 }
 
-// debugPod is a foreign Pod with the same claims.
+// debugPod returns a Pod of another owner with the same claims.
 func debugPod(pod *corev1.Pod) *corev1.Pod {
 	debug := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Labels: map[string]string{"app": released, isDebug: "true"}},
@@ -158,7 +158,7 @@ func debugPod(pod *corev1.Pod) *corev1.Pod {
 	return debug
 }
 
-// takePodName replaces a Pod by a foreign Pod of the same name, with the existing claims.
+// takePodName replaces a Pod by a Pod of another owner with the same name and the same claims.
 func (w *story) takePodName(pod *corev1.Pod) {
 	if len(claimsOf(pod)) == 0 || pod.Labels[isDebug] != "" {
 		return
@@ -170,14 +170,14 @@ func (w *story) takePodName(pod *corev1.Pod) {
 		namesake.Spec.Volumes = append(namesake.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: source})
 	}
 	w.forceDelete(pod)
-	if err := w.User.Create(context.Background(), namesake); err != nil { // a finalizer may keep the first Pod
+	if err := w.User.Create(context.Background(), namesake); err != nil { // a finalizer may keep the old Pod
 		w.Logf("user: the name %s is not free: %v", pod.Name, err)
 		return
 	}
 	w.Logf("user: create another Pod %s, which uses all claims", namesake.Name)
 }
 
-// mangle makes the state of a Pod's update unreadable.
+// mangle makes the annotation with the state of a Pod's update invalid.
 func (w *story) mangle(pod *corev1.Pod) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || pod.DeletionTimestamp != nil || !podstate.IsReady(pod) || lifecycle.State(pod.Labels[apps.LabelLifecycleState]) != lifecycle.Normal {
@@ -189,21 +189,21 @@ func (w *story) mangle(pod *corev1.Pod) {
 	})
 }
 
-// mangled is an unreadable state.
+// mangled is a state that cannot be decoded.
 const mangled = "{"
 
 func isMangled(pod *corev1.Pod) bool {
 	return pod.Annotations[apps.AnnotationInPlaceUpdateState] == mangled
 }
 
-// forceDelete deletes a Pod without asking its node.
+// forceDelete deletes a Pod without a grace period, so the kubelet does not confirm the deletion.
 func (w *story) forceDelete(pod *corev1.Pod) {
 	w.Logf("user: delete %s at once", pod.Name)
 	_ = w.User.Delete(context.Background(), pod.DeepCopy(), client.GracePeriodSeconds(0))
 }
 
-// editReserved puts a reserved key into the template, or removes the key again. The controller itself writes reserved
-// keys on Pods.
+// editReserved adds a reserved key to the template, or removes the key again. Reserved keys are those that the
+// controller writes on Pods.
 func (w *story) editReserved(t *corev1.PodTemplateSpec) string {
 	keys := apps.ReservedPodLabels()
 	key := keys[w.Rand().IntN(len(keys))]
@@ -218,7 +218,7 @@ func (w *story) editReserved(t *corev1.PodTemplateSpec) string {
 	return "reserved label " + key
 }
 
-// takeName edits an image, after a foreign object has taken the name of the next revision.
+// takeName creates an object of another owner with the name of the next revision, and then edits an image.
 func (w *story) takeName(cs *v1beta1.CloneSet) string {
 	c := &cs.Spec.Template.Spec.Containers[0]
 	c.Image = w.image(c.Name)
@@ -237,7 +237,7 @@ func (w *story) takeName(cs *v1beta1.CloneSet) string {
 	return "the name " + taken.Name + " is taken, image " + c.Image + w.renumber()
 }
 
-// renumber sometimes gives a revision a number beyond every counter's limit.
+// renumber sometimes gives a revision the largest possible number.
 func (w *story) renumber() string {
 	all := faultapi.All[*appsv1.ControllerRevision](w.Server)
 	if len(all) == 0 || w.Chance(50) {

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Image suffixes with special properties, behind the name of their container. Nodes report the tag a-v2 for a wanted
-// v2, or its digest. Nodes report a manifest by its index, and an index by its manifest.
+// These are suffixes of image names with special properties. Nodes report the tag a-v2, or its digest, for the wanted
+// tag v2. Nodes report one digest as the digest of its index, and another as the digest of its manifest.
 const (
 	sharedDigest = "sha256:2222"
 	indexed      = "@sha256:d001" // by index
@@ -26,7 +26,7 @@ const (
 	sickTag      = ":sick"
 )
 
-// goodImages are images that run and become ready.
+// goodImages returns the images with which a container becomes ready.
 func goodImages(container string) []string {
 	name := "example.test/" + container
 	return []string{
@@ -35,7 +35,7 @@ func goodImages(container string) []string {
 	}
 }
 
-// publishImages lists the existing images.
+// publishImages adds all images to the simulated registry.
 func (w *story) publishImages() {
 	for _, container := range []string{"app", "log"} {
 		name, images := "example.test/"+container, w.Nodes.Images
@@ -54,7 +54,7 @@ func (w *story) publishImages() {
 	}
 }
 
-// image draws an image for a user's edit.
+// image returns a random image for a user's edit.
 func (w *story) image(container string) string {
 	r, name := w.Rand(), "example.test/"+container
 	n := r.IntN(100)
@@ -71,7 +71,7 @@ func (w *story) image(container string) string {
 
 func (w *story) goodImage(container string) string {
 	good := goodImages(container)
-	if w.Chance(30) { // names of a single image, or digests known to nodes under another digest
+	if w.Chance(30) { // names of the same image, or digests that Nodes report as other digests
 		good = [][]string{{good[1], good[4], good[8]}, {good[5], good[7]}, {good[5], good[6]}}[w.Rand().IntN(3)]
 	}
 	return good[w.Rand().IntN(len(good))]
@@ -82,7 +82,8 @@ func isBad(c *corev1.Container) bool {
 	return !slices.Contains(goodImages(c.Name), c.Image)
 }
 
-// mendImages takes bad images out of a template. If a Pod has a bad image, the partition keeps no Pod at its revision.
+// mendImages replaces the bad images in a template. If a Pod has a bad image, the partition is changed so that no Pod
+// stays at the Pod's revision.
 func (w *story) mendImages(cs *v1beta1.CloneSet) {
 	for i := range cs.Spec.Template.Spec.Containers {
 		if c := &cs.Spec.Template.Spec.Containers[i]; isBad(c) {
@@ -94,11 +95,11 @@ func (w *story) mendImages(cs *v1beta1.CloneSet) {
 	}
 }
 
-// checkImages: once everything has come to rest, containers truly run their spec's images.
+// checkImages: in the final state, the containers run the images in their specs.
 func (w *story) checkImages() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !podstate.IsScheduled(pod) {
-			continue // a user's Pod may lack its claim; those of a CloneSet have to be available
+			continue // a user's Pod may lack a claim; the Pods of a CloneSet must be available
 		}
 		for i := range pod.Spec.Containers {
 			c := &pod.Spec.Containers[i]

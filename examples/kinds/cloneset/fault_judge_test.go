@@ -30,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// taskView is the input of a task: its owner and its Pods as cached at its start, and the task's own actions since.
+// taskView is the input of a reconciliation: the owner and its Pods in the cache at the start, and the writes since.
 type taskView struct {
 	owner   *v1beta1.CloneSet
 	pods    map[types.UID]*corev1.Pod
@@ -38,11 +38,11 @@ type taskView struct {
 	now     time.Time
 	taken   map[types.UID]bool // available Pods taken out of service by the task
 	touched map[types.UID]bool // taken, and Pods that were not available
-	gone    int                // unnamed Pods deleted although at the right revision
-	decided bool               // the task has written, or tried a dry run
+	gone    int                // unnamed Pods that were deleted although they have the right revision
+	decided bool               // the reconciliation has written, or has sent a dry run
 }
 
-// look keeps the cache's state for the task's decision.
+// look records the content of the cache from which the reconciliation decides.
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	v, _ := t.View.(*taskView)
 	if v == nil {
@@ -56,7 +56,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {
 		return
 	}
-	// Before taking its view, a pass may have to ask about an unanswered write, and wait for the answer.
+	// Before a reconciliation reads its inputs, it may have to check a write without an answer, and wait for the result.
 	v.now, v.owner, v.pods, v.others = time.Now(), &cs, map[types.UID]*corev1.Pod{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
@@ -99,7 +99,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps to the budget of updates.
+// judgeRestart: a restart of containers keeps within the budget of updates.
 func (w *story) judgeRestart(v *taskView, write *chaos.Write) {
 	if v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", write.Call.Verb, write.Call.Name)
@@ -135,14 +135,14 @@ func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, po
 	}
 }
 
-// judgeCreation: an instance id has at most a single Pod, and the Pods never exceed replicas and surge.
+// judgeCreation: an instance id has at most one Pod, and the number of Pods never exceeds replicas plus maxSurge.
 func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 	active := 0
 	for _, other := range faultapi.All[*corev1.Pod](w.Server) {
 		if !podstate.IsActive(other) || !metav1.IsControlledBy(other, v.owner) {
 			continue
 		}
-		if other.Labels["app"] == v.owner.Name { // else the Pod is about to be released, and a policy may delay the release
+		if other.Labels["app"] == v.owner.Name { // otherwise the Pod will be released, and a policy may delay the release
 			active++
 		}
 		if other.UID != pod.UID && other.Labels[apps.LabelInstanceID] == pod.Labels[apps.LabelInstanceID] {
@@ -165,8 +165,8 @@ func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, "creates "+pod.Name)
 }
 
-// judgeNewClaims: a new Pod has the claims of its revision: the CloneSet's claims at the time of the revision's
-// template.
+// judgeNewClaims: a new Pod has the claims of its revision, that is, of the claim templates at the time when the
+// revision was created.
 func (w *story) judgeNewClaims(pod *corev1.Pod) {
 	var data string
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
@@ -190,7 +190,7 @@ func (w *story) judgeNewClaims(pod *corev1.Pod) {
 	}
 }
 
-// claimNames returns the names of the claims given to a Pod by a CloneSet.
+// claimNames returns the names of the claims that a CloneSet creates for a Pod.
 func claimNames(cs *v1beta1.CloneSet, pod string) (names []string) {
 	for i := range cs.Spec.VolumeClaimTemplates {
 		names = append(names, cs.Spec.VolumeClaimTemplates[i].Name+"-"+pod)
@@ -199,7 +199,8 @@ func claimNames(cs *v1beta1.CloneSet, pod string) (names []string) {
 	return names
 }
 
-// judgeFreshness: the view of an acting task holds every earlier effect of the controller on the Pods' service.
+// judgeFreshness: when a reconciliation takes a Pod out of service, its inputs show all earlier writes of the
+// controller that took Pods out of service.
 func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
 	for _, uid := range slices.Sorted(maps.Keys(w.taken)) {
 		version := w.taken[uid]
@@ -213,7 +214,7 @@ func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
 	}
 }
 
-// judgeDeletion: the controller deletes only the owner's Pods, and only for a reason (C-16 to C-18, C-45).
+// judgeDeletion: the controller deletes only the owner's Pods, and only for a valid reason.
 func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	switch {
 	case v.owner == nil || !metav1.IsControlledBy(pod, v.owner):
@@ -240,7 +241,7 @@ func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, po
 		}
 	}
 	if w.setup.rollback && old < keptOld(v.owner) {
-		return // recreated at the revision kept by the partition
+		return // recreated at the revision that the partition keeps
 	}
 	if v.gone++; active-v.gone < int(*v.owner.Spec.Replicas) {
 		w.Failf("deletion", "Pod %s is deleted for no reason: %d Pods, %d wanted", pod.Name, active, *v.owner.Spec.Replicas)
@@ -260,7 +261,8 @@ func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
 	return true
 }
 
-// judgeBudget: by the view, which holds all own writes, no action takes available Pods below the allowed number.
+// judgeBudget: in the reconciliation's inputs, which include all of its own writes, no write takes the number of
+// available Pods below the allowed number.
 func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, call.Verb+"s "+pod.Name)
 	seen := v.pods[pod.UID]
@@ -292,8 +294,8 @@ func maxUnavailable(cs *v1beta1.CloneSet) int {
 	return n
 }
 
-// judgeGate: no image changes under an open gate, and a gate is opened only when no container still runs another image
-// than the spec's.
+// judgeGate: no image changes while the readiness gate is open, and the gate is opened only if every container runs
+// the image in the spec.
 func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
@@ -315,7 +317,7 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	}
 }
 
-// judgeGracePeriod: an update that was held back changes the spec of a Pod that has been out of service for its grace
+// judgeGracePeriod: a delayed update changes the spec of a Pod only after the Pod was out of service for the grace
 // period.
 func (w *story) judgeGracePeriod(v *taskView, call faultapi.Call, old, pod *corev1.Pod) {
 	before, after := old.Annotations[apps.AnnotationInPlaceUpdateGrace], pod.Annotations[apps.AnnotationInPlaceUpdateGrace]
@@ -344,8 +346,8 @@ func (w *story) judgeGracePeriod(v *taskView, call faultapi.Call, old, pod *core
 	}
 }
 
-// judgeClaimTemplates: under the gate, and with a policy that may recreate Pods, no Pod keeps its claims across
-// revisions with different claim templates.
+// judgeClaimTemplates: if the gate is on and the policy may recreate Pods, no Pod keeps its claims in an update
+// between revisions with different claim templates.
 func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	from, to := old.Labels[apps.LabelRevision], pod.Labels[apps.LabelRevision]
 	if !w.setup.recreateForClaims || from == to || w.setup.policy == 1 {
@@ -364,8 +366,8 @@ func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaim: no claim of an existing Pod is deleted, whoever owns the Pod, and no claim of an instance whose CloneSet
-// has an active Pod.
+// judgeClaim: the controller deletes no claim of an existing Pod, of any owner, and no claim of an instance id for
+// which the CloneSet has an active Pod.
 func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
@@ -388,7 +390,8 @@ func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// judgeHandOver: a claim goes to the Pod of its instance, and to nobody while a foreign Pod uses the claim.
+// judgeHandOver: a claim is handed over only to the Pod of its instance id, and not while a Pod of another owner uses
+// it.
 func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, ref := range claim.OwnerReferences {
 		if ref.Kind != "Pod" {
@@ -408,8 +411,8 @@ func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) 
 	}
 }
 
-// userOf returns a Pod other than but that uses a claim and is not being deleted. userOf skips Pods created by users: a
-// controller cannot know of all such Pods in time.
+// userOf returns a Pod, except the Pod but, that uses a claim and is not being deleted. Pods that users have created
+// are skipped, because a controller cannot learn of all such Pods in time.
 func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && pod.Labels[isDebug] == "" && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {
@@ -430,7 +433,7 @@ func claimsOf(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// checkState checks the server's invariants for every moment.
+// checkState checks the invariants that hold at every moment.
 func (w *story) checkState() {
 	ids := map[string]string{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -454,7 +457,7 @@ func (w *story) checkState() {
 	}
 }
 
-// checkConverged checks the final state, after everything has come to rest.
+// checkConverged checks the final state, when no loop has work to do any more.
 func (w *story) checkConverged() {
 	if w.senseless {
 		for _, name := range w.setup.owners {
@@ -481,7 +484,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 		}
 	}
 	replicas := int(*cs.Spec.Replicas)
-	pods, old, held, sound := 0, 0, 0, true // held are old Pods ready for an update
+	pods, old, held, sound := 0, 0, 0, true // held counts old Pods that are ready for an update
 	var active []*corev1.Pod
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !metav1.IsControlledBy(pod, cs) || pod.Status.Phase == corev1.PodFailed {
@@ -555,7 +558,7 @@ func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[st
 	}
 }
 
-// defaulted returns resources as completed by the API server: limits without requests become requests.
+// defaulted returns resources with the defaults of the API server: limits without requests are copied to requests.
 func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *r.DeepCopy()
 	for name, quantity := range r.Limits {
@@ -578,8 +581,8 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// lacksClaims reports whether a Pod at the update revision was made without a claim of today's templates, if missing
-// claims count.
+// lacksClaims reports whether a Pod at the update revision was created without a claim of the present templates, if
+// missing claims are a reason to recreate Pods.
 func (w *story) lacksClaims(cs *v1beta1.CloneSet) bool {
 	if !w.setup.recreateForClaims || cs.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
 		return false
@@ -618,11 +621,11 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 	}
 }
 
-// mostWanted is how many Pods a CloneSet may want at most: replicas and surge of the largest edits.
+// mostWanted is the largest number of Pods that a CloneSet can have: the largest replicas plus the largest surge.
 const mostWanted = 5 + 2
 
-// checkClaims: every Pod of a CloneSet has its claims, and no claim remains of deleted Pods without reuse. With reuse,
-// claims without any former Pod are few: the next Pods use the claims of failed creations.
+// checkClaims: every Pod of a CloneSet has its claims. Without reuse, no claim of a deleted Pod is left. With reuse,
+// few claims exist that never had a Pod, because the next Pods use the claims of failed creations.
 func (w *story) checkClaims() {
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
@@ -647,7 +650,7 @@ func (w *story) checkClaims() {
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		claim := claims[name]
 		id := claim.Labels[apps.LabelInstanceID]
-		if needed[name] || alive[id] { // an instance's claims of earlier claim templates go with the instance
+		if needed[name] || alive[id] { // claims of earlier claim templates are deleted together with the instance
 			continue
 		}
 		if !w.reuses(claim) {
@@ -676,7 +679,7 @@ func (w *story) reuses(claim *corev1.PersistentVolumeClaim) bool {
 	return false
 }
 
-// keptOld is how many Pods the partition keeps at the old revision (P-2).
+// keptOld returns the number of Pods that the partition keeps at the old revision.
 func keptOld(cs *v1beta1.CloneSet) int {
 	replicas, value := int(*cs.Spec.Replicas), cs.Spec.UpdateStrategy.RollingUpdate.Partition
 	if value == nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// policies are temporary refusals of the controller's requests.
+// policies are temporary refusals of the controller's requests by the API server.
 type policies struct {
-	quota                   bool // of pods Pods in the namespace
+	quota                   bool // on the number of Pods in the namespace
 	pods                    int
 	images, resize, deletes bool
-	invalid                 bool // answered as 422, otherwise as 403
+	invalid                 bool // the status is 422, otherwise 403
 }
 
-// drawPolicies puts policies of the schedule into force.
+// drawPolicies returns a random choice of the schedule's policies.
 func (w *story) drawPolicies() policies {
 	s := &w.setup
 	return policies{
@@ -36,7 +36,7 @@ func (w *story) drawPolicies() policies {
 	}
 }
 
-// policyStep changes the policies, or lifts all policies.
+// policyStep replaces the policies by others, or by none.
 func (w *story) policyStep() {
 	w.policies = policies{}
 	if w.Chance(60) {
@@ -45,7 +45,7 @@ func (w *story) policyStep() {
 	w.Logf("policies: %+v", w.policies)
 }
 
-// denies is the answer of admission to a write of the controller.
+// denies returns the error with which admission refuses a write of the controller, or nil.
 func (w *story) denies(call faultapi.Call, before client.Object) error {
 	if call.Resource.Resource != "pods" {
 		return w.agents.Denies(call)
@@ -73,7 +73,7 @@ func (w *story) denies(call faultapi.Call, before client.Object) error {
 	return nil
 }
 
-// used counts Pods as a quota does: with terminating Pods, without ended Pods.
+// used counts Pods as a quota does: terminating Pods count, ended Pods do not.
 func (w *story) used() int {
 	n := 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -109,7 +109,7 @@ func changesImage(body []byte, pod *corev1.Pod) bool {
 	return false
 }
 
-// TestPolicies: the requests refused and admitted by the schedules' policies.
+// TestPolicies checks which requests the policies refuse.
 func TestPolicies(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	call := func(verb, sub, body string) faultapi.Call {
@@ -122,7 +122,7 @@ func TestPolicies(t *testing.T) {
 		name     string
 		policies policies
 		call     faultapi.Call
-		want     int32 // code
+		want     int32 // the status code
 	}{
 		{"a quota", all, call("create", "", `{}`), 403},
 		{"a quota with room", policies{quota: true, pods: 1}, call("create", "", `{}`), 0},

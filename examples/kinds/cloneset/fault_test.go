@@ -26,13 +26,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults plays schedules of everything possible with CloneSets, their Pods, the caches and the controller, and
-// checks the invariants (DESIGN 7).
+// TestFaults runs fault schedules with CloneSets, Pods, stale caches and restarts of the controller, and checks
+// invariants after each write and at the end.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -48,7 +48,7 @@ func plan(t testing.TB) chaos.Plan {
 // quiet is longer than the controller's wait after a refused update.
 const quiet = 6 * time.Minute
 
-// story is a schedule with the controller's past actions.
+// story is the state of a fault schedule, with the controller's past writes.
 type story struct {
 	*chaos.World
 
@@ -56,12 +56,13 @@ type story struct {
 	policies policies
 	// reconciler is the reconciler of the running process.
 	reconciler *Reconciler
-	// taken holds, by Pod, the version of the controller's last write taking the Pod out of service or deleting the Pod.
+	// taken contains, by Pod, the version of the controller's last write that took the Pod out of service or deleted the
+	// Pod.
 	taken map[types.UID]int64
-	// held holds, by Pod, when the pass began that held back an update, or when the node last reported the Pod as ready
-	// since.
+	// held contains, by Pod, the start of the reconciliation that delayed an update. If the Node has reported the Pod as
+	// ready since, held contains the time of this report.
 	held map[types.UID]time.Time
-	// senseless is true if the last specs make no sense.
+	// senseless is true if the last edits made the specs invalid.
 	senseless bool
 	// agents restart containers.
 	agents *restarttest.Agents
@@ -75,7 +76,8 @@ func newStory(world *chaos.World) chaos.Subject {
 	}
 }
 
-// start starts the controllers as the manager does. Waits after errors begin as in the manager, but end sooner.
+// start starts the controllers as the manager does. The delays after errors begin as in the manager, but have a
+// shorter maximum.
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
@@ -103,7 +105,7 @@ func (w *story) presence(kind schema.GroupVersionKind) watchhealth.State {
 	return w.agents.Presence(kind)
 }
 
-// checkMemory: memory about writes and refusals goes with its Pods and CloneSets.
+// checkMemory: the process forgets writes and refusals when their Pods and CloneSets are deleted.
 func (w *story) checkMemory() {
 	r, pods := w.reconciler, faultapi.All[*corev1.Pod](w.Server)
 	alive := make([]metav1.Object, 0, len(pods)+len(w.setup.owners))
@@ -114,9 +116,9 @@ func (w *story) checkMemory() {
 		alive = append(alive, w.cloneSet(name))
 	}
 	clients, doubts := r.Cache.Clients(), 0
-	for _, obj := range alive { // a look ends the wait
+	for _, obj := range alive { // looking up a pending write ends the wait for it
 		if clients.InDoubt(obj) {
-			doubts++ // a look would ask the API server, and such a request is for the next pass
+			doubts++ // asking the API server is left to the next reconciliation
 			continue
 		}
 		if pending, err := clients.Check(context.Background(), obj); pending != nil || err != nil {

@@ -34,20 +34,21 @@ const (
 
 	otherHoldDelete = "example.test/other-hold-delete" // labels of edited hooks
 	otherHoldUpdate = "example.test/other-hold-update"
-	nobodyWarms     = "example.test/warm" // a label of a hook honoured by nobody, until the spec drops the hook
+	nobodyWarms     = "example.test/warm" // a label of a hook for which no controller acts, until the spec drops the hook
 
 	released = "nobody"             // the label app of Pods taken away or created by users
 	isDebug  = "example.test/debug" // a label of Pods created by users
 )
 
-// muteEnv names ingredients to leave out of all schedules, withEnv ingredients to put into all schedules, separated by
-// commas. The ingredients are the optional fields of setup.
+// muteEnv names environment variables with ingredients: CLONESET_MUTE lists ingredients that no schedule has,
+// CLONESET_WITH ingredients that every schedule has, separated by commas. The ingredients are the optional fields of
+// setup.
 const (
 	muteEnv = "CLONESET_MUTE"
 	withEnv = "CLONESET_WITH"
 )
 
-// setup stays the same throughout a schedule.
+// setup contains the properties of a schedule that do not change while it runs.
 type setup struct {
 	owners                           []string
 	rollback, claims, gate           bool
@@ -57,26 +58,27 @@ type setup struct {
 	termination                      int64
 
 	// Ingredients of some schedules: CLONESET_MUTE turns an ingredient off, CLONESET_WITH on.
-	images, badImages                          bool // digests and tags of a shared image; and images that never become ready
+	images, badImages                          bool // digests and tags of a shared image; images that never become ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool
 	relabel, force                             bool // of Pods
-	mount, mountEnds                           bool // of claims by foreign Pods, which may end
+	mount, mountEnds                           bool // Pods of other owners that mount the claims; such Pods may end
 	hookEdits, limits, toggleOnDelete          bool
 	twoClaims, templates                       bool // claim templates
-	reserved                                   bool // templates with keys written by the controller
-	coldHook                                   bool // a hook honoured by nobody
-	agent                                      bool // node agents, and a container reading a label
-	names                                      bool // of revisions, taken by foreign objects
+	reserved                                   bool // templates with keys that the controller writes
+	coldHook                                   bool // a hook for which no controller acts
+	agent                                      bool // node agents, and a container whose environment refers to a label
+	names                                      bool // objects of other owners with the names of revisions
 	recreateForClaims                          bool // the gate for recreating Pods after changed claim templates
-	namesakes, mangled                         bool // foreign Pods with a Pod's name, and Pods with a state made unreadable
-	lostState                                  bool // Pods whose annotations somebody removes or replaces
+	namesakes, mangled                         bool // Pods of other owners with the names of Pods, and Pods whose state is made invalid
+	lostState                                  bool // Pods whose annotations a user removes or replaces
 	restarts                                   bool // of containers in place
 	pullsAhead                                 bool // the gate for jobs that pull images before a rollout
 	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
-// has draws whether the schedule has an ingredient. Muting an ingredient leaves the rest of the schedule unchanged.
+// has decides at random whether the schedule has an ingredient. The rest of the schedule does not depend on
+// CLONESET_MUTE.
 func (w *story) has(name string, percent int) bool {
 	named := func(env string) bool { return slices.Contains(strings.Split(os.Getenv(env), ","), name) }
 	return (w.Chance(percent) || named(withEnv)) && !named(muteEnv)
@@ -114,7 +116,7 @@ func (w *story) begin() {
 	s.restarts, s.pullsAhead = w.has("restarts", 35), w.has("pullsAhead", 30)
 }
 
-// anyOwner draws a CloneSet.
+// anyOwner returns the name of a random CloneSet.
 func (w *story) anyOwner() string { return w.setup.owners[w.Rand().IntN(len(w.setup.owners))] }
 
 // cloneSet reads a CloneSet, or returns nil if the CloneSet is missing.
@@ -157,7 +159,7 @@ func (w *story) createOwner(name string) {
 		}
 	}
 	w.fillTemplate(name, &cs.Spec.Template)
-	if w.setup.badImages && w.setup.scaleLimit && w.Chance(50) { // nothing serves yet, and only an update can repair the image
+	if w.setup.badImages && w.setup.scaleLimit && w.Chance(50) { // no Pod is available yet, and only an update can repair the image
 		c := &cs.Spec.Template.Spec.Containers[0]
 		c.Image = "example.test/" + c.Name + brokenTag
 	}
@@ -218,7 +220,7 @@ func (w *story) lifecycle() *pub.Lifecycle {
 	return l
 }
 
-// act edits a CloneSet, changes a Pod, or lets the controller behind the hooks work on a Pod.
+// act edits a CloneSet, changes a Pod, or does the work of the controller behind the hooks for a Pod.
 func (w *story) act() {
 	if w.setup.restarts && w.Chance(30) {
 		w.restartStep()
@@ -259,7 +261,7 @@ func (w *story) act() {
 	}
 }
 
-// restartStep asks for a restart of containers, or lets the agents work.
+// restartStep requests a restart of containers, or makes the agents work.
 func (w *story) restartStep() {
 	cs := w.cloneSet(w.anyOwner())
 	if cs == nil || w.Chance(60) {
@@ -272,7 +274,7 @@ func (w *story) restartStep() {
 	}
 }
 
-// edit changes the spec and says how.
+// edit changes the spec, and returns a description.
 func (w *story) edit(cs *v1beta1.CloneSet) string {
 	r := w.Rand()
 	t, ru := &cs.Spec.Template, cs.Spec.UpdateStrategy.RollingUpdate
@@ -367,7 +369,7 @@ func (w *story) userPodStep() {
 	w.change(pod, func(p *corev1.Pod) { p.Labels[apps.LabelSpecifiedDelete] = "true" })
 }
 
-// change updates a Pod as a user with a fresh copy.
+// change updates a copy of a Pod as a user.
 func (w *story) change(pod *corev1.Pod, f func(*corev1.Pod)) {
 	fresh := pod.DeepCopy()
 	f(fresh)
@@ -385,10 +387,10 @@ func (w *story) deleteOwner(name string) {
 	_ = w.User.Delete(context.Background(), &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 }
 
-// settle makes the last spec reachable.
+// settle edits the specs so that the controller can reach the wanted state.
 func (w *story) settle() {
 	w.policies = policies{}
-	for range 3 * w.Rand().IntN(2) { // the last edit may find everything at rest
+	for range 3 * w.Rand().IntN(2) { // sometimes the last edit is made when no work is left
 		w.Nodes.Settle()
 		w.CatchUp()
 	}
@@ -406,7 +408,7 @@ func (w *story) settle() {
 		ru.Paused = false
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 		if w.senseless {
-			ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
+			ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // stored without admission
 		}
 		w.mendImages(cs)
 		if w.setup.coldHook && cs.Spec.Lifecycle != nil {
@@ -424,7 +426,8 @@ func (w *story) settle() {
 	}
 }
 
-// outside acts for everybody outside on all Pods. In the end users may be done with the claims under inspection.
+// outside does the work of all other clients and agents on all Pods. At the end, users may delete the Pods with which
+// they inspected claims.
 func (w *story) outside() bool {
 	changed := w.honourAll()
 	changed = w.agentAll() || changed
@@ -438,7 +441,7 @@ func (w *story) outside() bool {
 	return w.setup.endsOnDelete && w.Over() && w.deleteOld() || changed
 }
 
-// deleteOld deletes old Pods, as OnDelete leaves to users.
+// deleteOld deletes outdated Pods as a user, which OnDelete requires.
 func (w *story) deleteOld() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		ref := metav1.GetControllerOfNoCopy(pod)
@@ -455,7 +458,7 @@ func (w *story) deleteOld() (changed bool) {
 	return changed
 }
 
-// honourAll acts for the controller behind the hooks on all Pods.
+// honourAll does the work of the controller behind the hooks on all Pods.
 func (w *story) honourAll() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		changed = w.honour(pod) || changed
@@ -489,8 +492,8 @@ func (w *story) honour(pod *corev1.Pod) bool {
 	return true
 }
 
-// hooks returns the hooks to hold a Pod: the hooks of its CloneSet now or, without such hooks, the schedule's first
-// hooks.
+// hooks returns the hooks that hold a Pod: the present hooks of its CloneSet, or the schedule's first hooks if the
+// CloneSet has none.
 func (w *story) hooks(pod *corev1.Pod) (preDelete, inPlace *pub.LifecycleHook) {
 	l := w.lifecycle()
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && w.setup.hookEdits {
@@ -508,7 +511,7 @@ func hasAny(pod *corev1.Pod, labels ...string) bool {
 	return slices.ContainsFunc(labels, func(label string) bool { _, ok := pod.Labels[label]; return ok })
 }
 
-// lacks reports whether a Pod is not held as a hook asks for.
+// lacks reports whether the labels and finalizers of a hook are missing on a Pod.
 func lacks(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
 	if hook == nil {
 		return false
@@ -535,7 +538,7 @@ func ord(yes bool) int {
 	return 0
 }
 
-// isAvailable judges a Pod by the CloneSet's rules (C-49).
+// isAvailable reports whether a Pod is available by the rules of the CloneSet.
 func isAvailable(cs *v1beta1.CloneSet, pod *corev1.Pod, now time.Time) bool {
 	ok, _ := podstate.Available(pod, time.Duration(cs.Spec.MinReadySeconds)*time.Second, now)
 	return ok && podstate.IsActive(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) &&

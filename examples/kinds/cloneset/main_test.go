@@ -26,19 +26,19 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
 	cp        *controlplane.ControlPlane
 	namespace string
 
-	// How the manager of the namespace was started.
+	// These fields say how the manager of the namespace was started.
 	gates    string
 	expected []string
 }
 
-// start returns a fresh namespace on the control plane, with the controllers running.
+// start returns a new namespace on the control plane, with the controllers running.
 func start(t testing.TB, options manager.Options) *cluster {
 	t.Helper()
 	c := idle(t)
@@ -46,21 +46,21 @@ func start(t testing.TB, options manager.Options) *cluster {
 	return c
 }
 
-// run runs the controllers in the cluster's namespace. Tests in foreign namespaces go on.
+// run runs the controllers in the cluster's namespace. The controllers of other tests continue in their namespaces.
 func (c *cluster) run(options manager.Options) (stop func()) {
 	c.t.Helper()
 	options.Namespace = c.namespace
 	return controllertest.Manager(c.t, c.cp, options)
 }
 
-// idle is start without controllers.
+// idle is like start, but no controllers run.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// cloneSet is a CloneSet with in-place updates.
+// cloneSet returns a CloneSet that is updated in place.
 func (c *cluster) cloneSet(name string, replicas int32, change ...func(*v1beta1.CloneSet)) *v1beta1.CloneSet {
 	labels := map[string]string{"app": name}
 	cs := &v1beta1.CloneSet{
@@ -98,7 +98,7 @@ func (c *cluster) create(cs *v1beta1.CloneSet) *v1beta1.CloneSet {
 	return c.until(cs.Name, settled)
 }
 
-// change edits the CloneSet's spec, again on conflict.
+// change edits the CloneSet's spec, and tries again after a conflict.
 func (c *cluster) change(name string, f func(*v1beta1.CloneSet)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -120,7 +120,7 @@ func (c *cluster) get(ctx context.Context, name string) *v1beta1.CloneSet {
 	return cs
 }
 
-// until waits until the CloneSet is as wanted and returns it.
+// until waits until want returns nil for the CloneSet, and returns the CloneSet.
 func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
 	c.t.Helper()
 	defer c.tellPods()
@@ -153,7 +153,7 @@ func (c *cluster) tellPods() {
 	}
 }
 
-// history is every version of a CloneSet from a watch. A poll on a busy machine would miss versions.
+// history contains every version of a CloneSet that a watch has seen. Polling would miss versions on a busy machine.
 type history struct {
 	c      *cluster
 	events <-chan watch.Event
@@ -170,7 +170,7 @@ func (c *cluster) history(name string) *history {
 	return &history{c: c, events: watcher.ResultChan()}
 }
 
-// until waits for the first wanted version after the versions passed over by earlier calls.
+// until waits for the first version for which want returns nil, after the versions that earlier calls have read.
 func (h *history) until(want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
 	h.c.t.Helper()
 	ctx, cancel := context.WithTimeout(h.c.t.Context(), 2*time.Minute)
@@ -195,8 +195,8 @@ func (h *history) until(want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
 	}
 }
 
-// settled: the status is about the newest spec, all Pods are available, and all Pods beyond the partition are at the
-// update revision.
+// settled returns nil if the status is about the newest spec, all Pods are available, and all Pods beyond the
+// partition are at the update revision.
 func settled(cs *v1beta1.CloneSet) error {
 	s := &cs.Status
 	if s.ObservedGeneration != cs.Generation || s.Replicas != *cs.Spec.Replicas || s.AvailableReplicas != s.Replicas ||

@@ -24,8 +24,9 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// TestNewNames: the ids of new Pods. An id is in use as long as a Pod of its name exists, with any owner. Surviving
-// claims are for a Pod with their id. If a surviving claim is being deleted, no Pod gets the id.
+// TestNewNames checks the ids of new Pods. An id is in use as long as a Pod of this name exists, of any owner.
+// Existing claims of a deleted Pod are used by a new Pod with the same id. While such a claim is being deleted, no
+// Pod gets the id.
 func TestNewNames(t *testing.T) {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
 	cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
@@ -46,7 +47,7 @@ func TestNewNames(t *testing.T) {
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &now }
 	evicted := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	released := func(p *corev1.Pod) { p.OwnerReferences = nil }
-	// The pass has seen the Pod terminating, and the cache has already lost the Pod.
+	// The reconciliation has read the Pod as terminating, and the cache no longer contains the Pod.
 	gone := func(p *corev1.Pod) { p.DeletionTimestamp, p.Annotations = &now, map[string]string{"gone": ""} }
 	claims := func(id string, dying int) (out []client.Object) {
 		for i, name := range []string{"data", "logs"} {
@@ -58,7 +59,7 @@ func TestNewNames(t *testing.T) {
 		}
 		return out
 	}
-	taken := func(id string) []client.Object { // the last claim went with its Pod
+	taken := func(id string) []client.Object { // the last claim was deleted together with its Pod
 		out := claims(id, 0)
 		out[1].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + id, UID: "gone"}})
 		return out
@@ -75,7 +76,7 @@ func TestNewNames(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		reuse  bool
-		unborn []string // refused, too
+		unborn []string // names of refused Pods, too
 		have   []client.Object
 		n      int
 		want   []string
@@ -158,7 +159,7 @@ func TestNewNames(t *testing.T) {
 	}
 }
 
-// worldOf shows a decision the objects.
+// worldOf returns a world with the given objects.
 func worldOf(have []client.Object) world {
 	return world{
 		pod: func(name string) (*corev1.Pod, bool) {

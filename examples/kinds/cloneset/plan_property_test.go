@@ -26,13 +26,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// class says who decides about a mutation.
+// class says who refuses a mutation.
 type class int
 
 const (
 	deliverable class = iota // can be done in place
 	immutable                // the API server refuses the change on a live Pod
-	byPolicy                 // the API server would accept the change, the kit refuses: the change would not have the effect of the template
+	byPolicy                 // the API server would accept the change, but the kit refuses: the container would not get what the template says
 )
 
 // mutation changes a single part of a template.
@@ -115,8 +115,9 @@ func propertyTemplate() *corev1.PodTemplateSpec {
 }
 
 // TestPlanAgainstAPIServer makes random changes of a template. If Plan calls a change possible, the API server must
-// accept the patches of the live Pod, and the Pod must equal the new template. If Plan calls a change impossible, Plan
-// must name each obstructing field, and the API server must refuse changes of immutable fields.
+// accept the patches of the running Pod, and the Pod must then equal the new template. If Plan calls a change
+// impossible, Plan must name each field that prevents the update, and the API server must refuse changes of immutable
+// fields.
 func TestPlanAgainstAPIServer(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -203,7 +204,7 @@ func (c *cluster) checkPossible(seed uint64, updater *inplaceupdate.Updater, pla
 	}
 }
 
-// deliveredOf returns the part of a Pod changeable in place, in a comparable form.
+// deliveredOf returns the fields of a Pod that can change in place, in a comparable form.
 func deliveredOf(meta *metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	for key, value := range meta.Labels {

@@ -36,8 +36,8 @@ func prefer(priority pub.PriorityStrategy) func(*v1beta1.CloneSet) {
 	return rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.PriorityStrategy = &priority })
 }
 
-// TestUnusable: each message names path and value, and the wanted values. Creation refuses unusable values in the same
-// words.
+// TestUnusable: each message names the path, the value and the allowed values. Admission refuses the creation of such
+// objects with the same messages.
 func TestUnusable(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	const allowed = `use an integer from 0 to 2147483647, or a percentage such as "12.5%"`
@@ -141,7 +141,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestOnlyAdmissionRefuses: stored objects with such values go on working, and nobody can write such values any more.
+// TestOnlyAdmissionRefuses: stored objects with such values continue to work, and admission refuses new objects with
+// such values.
 func TestOnlyAdmissionRefuses(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	tests := []struct {

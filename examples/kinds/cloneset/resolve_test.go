@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// TestOddValues: the controller reads values not validated by OpenKruise as OpenKruise does, with a warning naming path
-// and value.
+// TestOddValues: the controller interprets values that OpenKruise does not validate as OpenKruise does, with a
+// warning that names the path and the value.
 func TestOddValues(t *testing.T) {
 	type numbers struct {
 		ScaleLimit *int
@@ -76,7 +76,7 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// TestSurgeOnlyForUpdates: OnDelete makes no updates, so no Pod needs a stand-in.
+// TestSurgeOnlyForUpdates: with OnDelete, the controller updates no Pods, so maxSurge adds no Pod.
 func TestSurgeOnlyForUpdates(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// identity is the part of a Pod to survive an in-place update.
+// identity contains the fields of a Pod that an in-place update must not change.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []corev1.Pod) map[types.UID]identity {
@@ -30,7 +30,7 @@ func identities(pods []corev1.Pod) map[types.UID]identity {
 	return out
 }
 
-// TestRollout100InPlace takes 100 Pods to a new image and watches every single event meanwhile.
+// TestRollout100InPlace updates 100 Pods to a new image, and checks the limits at every event.
 func TestRollout100InPlace(t *testing.T) {
 	const replicas, maxUnavailable = 100, 10
 	c := start(t, manager.Options{})
@@ -82,12 +82,12 @@ func TestRollout100InPlace(t *testing.T) {
 			t.Errorf("%d reads: %s", n, key)
 		}
 	}
-	if writes > 3*replicas+2 { // two conflicts in a hundred Pods at most
+	if writes > 3*replicas+2 { // at most two conflicts for a hundred Pods
 		t.Errorf("%d writes for %d Pods, want 3 each: %v", writes, replicas, tally)
 	}
 }
 
-// TestScaleAndRecreateWrites checks the remaining figures: two writes for a new Pod, three for a recreated Pod.
+// TestScaleAndRecreateWrites counts writes: two for a new Pod, and three for a recreated Pod.
 func TestScaleAndRecreateWrites(t *testing.T) {
 	const replicas = 20
 	c := start(t, manager.Options{})
@@ -121,7 +121,7 @@ func podWrites(requests []controllertest.Request, namespace string) map[string]i
 	return tally
 }
 
-// TestNothingToDo: a settled CloneSet causes no request at all, also when the controller starts anew.
+// TestNothingToDo: a settled CloneSet causes no request at all, even when the controller starts again.
 func TestNothingToDo(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -130,7 +130,7 @@ func TestNothingToDo(t *testing.T) {
 	stop()
 	offset := controllertest.End(t, c.cp.AuditLog())
 	c.run(manager.Options{})
-	// A second, settled CloneSet proves the first CloneSet to have been reconciled, too.
+	// When a second CloneSet has settled, the first CloneSet has been reconciled, too.
 	c.create(c.cloneSet("other", 1))
 	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 	for _, r := range requests {
@@ -140,8 +140,8 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestOneNamespace: restricted to a namespace, the controller works there as everywhere, Nodes included, and leaves
-// foreign namespaces alone.
+// TestOneNamespace: a controller that is restricted to a namespace works there as usual, also with Nodes, and does
+// not touch other namespaces.
 func TestOneNamespace(t *testing.T) {
 	t.Parallel()
 	c := idle(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// TestProgress: the reason of Progressing by the state of the Pods. Only a partition is a reason to stop with Pods left
-// over.
+// TestProgress checks the reason of the condition Progressing for Pods in different states. Only a partition lets the
+// rollout end with outdated Pods.
 func TestProgress(t *testing.T) {
 	available := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Updated: true, Available: true}
 	old := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Available: true}

@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write to any Pod,
-// revision or claim. Then the halted rollout continues in place to its end.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left, starts the controller, and checks that no Pod,
+// revision or claim is written. Then the halted rollout is completed in place.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, gates := range []string{"", "CloneSetShortHash=true"} { // the cluster was run with short hashes
@@ -41,8 +41,8 @@ func TestTakeOver(t *testing.T) {
 				}
 				offset := controllertest.End(t, c.cp.AuditLog())
 				c.run(manager.Options{Gates: parsed})
-				// OpenKruise leaves an old failure in the status (C-53). The controller removes the failure, and thereby proves its
-				// look.
+				// OpenKruise leaves an old failure in the status. When the controller has removed the failure, the controller has
+				// reconciled the CloneSet.
 				for _, name := range []string{"web", "old-api"} {
 					c.until(name, withoutCondition(apps.ConditionFailedUpdate))
 				}
@@ -65,7 +65,7 @@ func withoutCondition(unwanted string) func(*v1beta1.CloneSet) error {
 	}
 }
 
-// untouched fails for every write to a Pod, revision or claim of the restored CloneSets.
+// untouched fails the test for every write to a Pod, revision or claim of the restored CloneSets.
 func (c *cluster) untouched(offset int64) {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), offset, "kruise-manager/")
@@ -98,8 +98,8 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
-// TestRevisionNameOfOpenKruise: a template rolled out by OpenKruise gets OpenKruise's own revision name. So a cluster
-// going back to OpenKruise finds its revision.
+// TestRevisionNameOfOpenKruise: a template that OpenKruise has rolled out gets the same revision name here, so that
+// OpenKruise finds the revision after a return to OpenKruise.
 func TestRevisionNameOfOpenKruise(t *testing.T) {
 	t.Parallel()
 	c := idle(t)

@@ -50,7 +50,7 @@ func inPlaceOnly(obj *v1beta1.CloneSet) {
 	obj.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnly
 }
 
-// summary is "path: type" per error.
+// summary returns "path: type" for each error.
 func summary(errs field.ErrorList) []string {
 	var lines []string
 	for _, err := range errs {
@@ -502,7 +502,7 @@ func TestValidateV1alpha1(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreValid shows that a take-over refuses nothing.
+// TestStoredObjectsAreValid: admission accepts updates of objects that OpenKruise has stored.
 func TestStoredObjectsAreValid(t *testing.T) {
 	for _, name := range []string{"web", "old-api"} {
 		raw, err := os.ReadFile(filepath.Join("../../apis/apps/cloneset/testdata", name+".yaml"))

@@ -24,10 +24,10 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// specDice draws specs with mostly usable values, so now and then an unusable value appears alone.
+// specDice makes random specs. Most values are valid, so that an invalid value is often the only one in its spec.
 type specDice struct{ dice }
 
-// oneOf mostly returns the usual value.
+// oneOf returns the usual value in most cases.
 func oneOf[T any](d *specDice, usual T, others ...T) T {
 	if n := d.of(2 * (len(others) + 1)); n < len(others) {
 		return others[len(others)-1-n]
@@ -47,7 +47,7 @@ func (d *specDice) count() *intstr.IntOrString {
 		&intstr.IntOrString{Type: 7})
 }
 
-// labels draws some labels, perhaps more than the controller's limit.
+// labels returns random labels, perhaps more than the controller's limit.
 func (d *specDice) labels() map[string]string {
 	many := map[string]string{"app": "web"}
 	for i := range apps.MaxTerms {
@@ -89,7 +89,7 @@ func (d *specDice) scatter() (terms []pub.ScatterTerm) {
 	return terms
 }
 
-// cloneSet draws any storable CloneSet. Some have passed the defaulting webhook.
+// cloneSet returns a random CloneSet that could be stored. Some have the defaults of the webhook.
 func (d *specDice) cloneSet() *v1beta1.CloneSet {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	cs.Spec.Replicas, cs.Spec.Selector = d.number(10), d.selector()
@@ -110,7 +110,7 @@ func (d *specDice) cloneSet() *v1beta1.CloneSet {
 	return cs
 }
 
-// FuzzResolve: admission refuses what the controller reports. The answer is the same each time.
+// FuzzResolve: admission refuses the faults that the controller reports. The result is the same each time.
 func FuzzResolve(f *testing.F) {
 	f.Add([]byte{})
 	for i := range byte(40) { // each value in turn is unusual, and all values of a kind
@@ -131,7 +131,7 @@ func FuzzResolve(f *testing.F) {
 			t.Errorf("admission accepts what is unusable: %v", problems.Reasons())
 		case len(refused) == 0 && len(warnings) > 0:
 			t.Errorf("admission accepts what the controller warns of: %v", warnings.Reasons())
-		case !reflect.DeepEqual(s, again): // settings contain opaque parts
+		case !reflect.DeepEqual(s, again): // settings contain fields that cmp cannot compare
 			t.Errorf("read as %+v, and then as %+v", s, again)
 		}
 		if diff := cmp.Diff(problems.Reasons(), problemsAgain.Reasons()); diff != "" {

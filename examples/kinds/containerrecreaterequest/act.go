@@ -22,7 +22,7 @@ import (
 )
 
 // act carries out a plan, in the order of the writes. If a write fails with a conflict, the reconciliation ends,
-// because somebody else has changed the object.
+// because another client has changed the object.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *corev1.Pod, p plan) error {
 	var held error
 	if p.holds {
@@ -60,7 +60,7 @@ func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() erro
 	err := pass.Try(fanout.Task{Name: name}, v.Owner.UID, func() error {
 		err := do()
 		if errors.Is(err, podreadiness.UnreadableMessage) {
-			err = reason.Final(err) // retried rarely, because somebody must correct the message
+			err = reason.Final(err) // retried rarely, because a user must correct the message
 		}
 		return err
 	})

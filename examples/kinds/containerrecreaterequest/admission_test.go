@@ -21,18 +21,18 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for ContainerRecreateRequests.
+// served returns a server with the webhooks for ContainerRecreateRequests.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, containerrecreaterequest.Row().Admission(options)))
 }
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
 }
 
-// podAndNode is a cluster of a Pod and a Node, as read by a client.
+// podAndNode is a reader that finds a single Pod and a single Node.
 type podAndNode struct {
 	client.Reader
 
@@ -76,8 +76,7 @@ func virtualNode() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"type": "virtual-kubelet", "zone": "a"}}}
 }
 
-// TestAdmitContainerRecreateRequest: the deciding functions have their own tests. Here the test is about lookups and
-// answers.
+// TestAdmitContainerRecreateRequest checks lookups and responses. Other tests check the functions that decide.
 func TestAdmitContainerRecreateRequest(t *testing.T) {
 	there := admission.Options{Reader: podAndNode{pod: runningPod(), node: virtualNode()}}
 	withReader := func(r client.Reader) admission.Options { return admission.Options{Reader: r} }
@@ -184,8 +183,8 @@ func TestUpdateContainerRecreateRequest(t *testing.T) {
 	}
 }
 
-// TestContainerRecreateRequestsAreJudgedOnce: OpenKruise has no validating webhook for the kind, so no configuration
-// names such a path.
+// TestContainerRecreateRequestsAreJudgedOnce: the kind has no validating webhook, as in OpenKruise, so no webhook
+// configuration names a path for validation.
 func TestContainerRecreateRequestsAreJudgedOnce(t *testing.T) {
 	want := []string{"/mutate-apps-kruise-io-containerrecreaterequest"}
 	if diff := cmp.Diff(want, admission.Paths(containerrecreaterequest.Row().Admission(admission.Options{}))); diff != "" {

@@ -23,8 +23,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestRestart takes a container through a whole restart with an agent's writes: the Pod is out of service first, the
-// new instance is published, and nothing is left in the end. The number of requests does not depend on the time.
+// TestRestart plays the agent in a whole restart of a container. The Pod is taken out of service first, the new
+// instance appears in the status, and in the end the request has left nothing on the Pod. The number of requests to
+// the API server does not depend on the time that the restart takes.
 func TestRestart(t *testing.T) {
 	c := idle(t)
 	c.serve()
@@ -75,7 +76,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestEnds: requests that no agent can complete.
+// TestEnds checks requests that no agent can complete.
 func TestEnds(t *testing.T) {
 	c := idle(t)
 	c.serve()
@@ -173,7 +174,8 @@ func (c *cluster) untilGone(obj *object) {
 	})
 }
 
-// TestLine: a request behind another one says so, until its turn.
+// TestLine: the condition of a request says which other request for the Pod comes first, until that request has
+// ended.
 func TestLine(t *testing.T) {
 	c := idle(t)
 	c.serve()
@@ -192,7 +194,7 @@ func TestLine(t *testing.T) {
 	c.until(second, func(obj *object) bool { return len(obj.Status.Conditions) == 0 })
 }
 
-// TestAway: while no manager runs, a Pod is replaced and its request is deleted. The successor is left alone.
+// TestAway: while no manager runs, a Pod is replaced and its request is deleted. The new Pod is not changed.
 func TestAway(t *testing.T) {
 	c := idle(t)
 	pod := c.pod0()
@@ -214,7 +216,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// pod0 is a Pod on no Node with an entry in the gate that equals the entry of request restart.
+// pod0 creates a Pod without a Node. Its readiness gate has the entry that the request named restart would make.
 func (c *cluster) pod0() *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
@@ -232,12 +234,12 @@ func (c *cluster) pod0() *corev1.Pod {
 	return pod
 }
 
-// TestTakeOver starts on objects as OpenKruise 1.9.0 leaves them: a request in the middle, with its Pod held and a
-// snapshot, and a request that waits for an agent. The switch writes nothing to the first. OpenKruise's agent then goes on
-// through v1alpha1.
+// TestTakeOver starts with objects that OpenKruise 1.9.0 has left: a request in progress, whose Pod is held and whose
+// status has a snapshot, and a request that waits for an agent. The manager writes nothing to the first request.
+// OpenKruise's agent then continues through v1alpha1.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
-	for _, name := range []string{"sim-03", "sim-06"} { // nobody simulates them
+	for _, name := range []string{"sim-03", "sim-06"} { // no Node is simulated for them
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.create(node)
 		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), node) })
@@ -258,7 +260,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("the switch writes: %v\n%s", c.requests(offset), cmp.Diff(untouched, obj))
 	}
 
-	// As OpenKruise's agent lists and reports.
+	// OpenKruise's agent lists and reports in this version.
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("apps.kruise.io/v1alpha1")
 	list.SetKind("ContainerRecreateRequestList")
@@ -294,7 +296,7 @@ func TestTakeOver(t *testing.T) {
 	c.untilCompleted(again, "daemon has not responded for a long time")
 }
 
-// restored gives a restored request the new UID of its Pod, and the Pod's condition the new namespace.
+// restored sets the new UID of the Pod in a restored request, and the new namespace in the Pod's condition.
 func (c *cluster) restored(podName, name string) (*corev1.Pod, *object) {
 	c.t.Helper()
 	pod, obj := &corev1.Pod{}, &object{}

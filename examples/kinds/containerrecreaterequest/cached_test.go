@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
 )
 
-// TestCacheIsBounded: 4.9 a Node cannot fill the manager's memory with the statuses of its requests, and what the
-// controller reads is kept.
+// TestCacheIsBounded: a Node cannot fill the manager's memory with the statuses of its requests, and the cache keeps
+// the fields that the controller reads.
 func TestCacheIsBounded(t *testing.T) {
 	plain := &object{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "r", UID: "u", ResourceVersion: "7", Finalizers: []string{"f"}, Labels: map[string]string{"a": "b"}}}
 	plain.Spec.PodName, plain.Spec.Containers = "web-0", []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// request is for containers of Pod web-0.
+// request returns a request for containers of the Pod web-0.
 func request(containers ...string) *v1beta1.ContainerRecreateRequest {
 	obj := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Name: "restart"}}
 	obj.Spec.PodName = "web-0"
@@ -24,7 +24,7 @@ func request(containers ...string) *v1beta1.ContainerRecreateRequest {
 	return obj
 }
 
-// runningPod has containers app, with an HTTP hook, and log, without a hook.
+// runningPod returns a Pod with the container app, which has an HTTP hook, and the container log, which has no hook.
 func runningPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "u1"},

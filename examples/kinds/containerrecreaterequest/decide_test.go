@@ -24,12 +24,12 @@ type (
 	snapshots = []v1beta1.ContainerRecreateRequestContainerStatus
 )
 
-// second is a time after the creation of all requests.
+// second returns the time n seconds after a fixed start. All requests are created before this time.
 func second(n int) time.Time { return time.Date(2026, 3, 1, 12, 0, n, 0, time.UTC) }
 
 func at(n int) metav1.Time { return metav1.NewTime(second(n)) }
 
-// accepted is a request for containers of runningPod, as admission leaves the request, after edits.
+// accepted returns a request for containers of runningPod, as admission stores the request, after edits.
 func accepted(edits ...func(*object)) *object {
 	obj := request("app", "log")
 	obj.UID, obj.CreationTimestamp = "r1", at(0)
@@ -67,14 +67,14 @@ func holding(obj *object) { obj.Finalizers = []string{"other", apps.FinalizerReq
 
 func inactive(obj *object) { delete(obj.Labels, apps.LabelRequestActive) }
 
-// graced gives a request the condition of a Pod that is not ready since a time.
+// graced adds to a request the condition that says since when the Pod is not ready.
 func graced(status metav1.ConditionStatus, since metav1.Time) func(*object) {
 	return func(obj *object) {
 		obj.Status.Conditions = append(obj.Status.Conditions, metav1.Condition{Type: "PreRecreateGrace", Status: status, Reason: "PreRecreateGrace", LastTransitionTime: since})
 	}
 }
 
-// podWith is runningPod after edits.
+// podWith returns runningPod after edits.
 func podWith(edits ...func(*corev1.Pod)) *corev1.Pod {
 	pod := runningPod()
 	for _, edit := range edits {
@@ -87,12 +87,12 @@ func gated(pod *corev1.Pod) {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionKruisePodReady}}
 }
 
-// runs has containers of the Pod run as instances.
+// runs sets the running instances of the Pod's containers.
 func runs(instances ...corev1.ContainerStatus) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Status.ContainerStatuses = instances }
 }
 
-// instance is a running instance of a container.
+// instance returns the status of a running instance of a container.
 func instance(name, id string, ready bool, restarts int32, since int) corev1.ContainerStatus {
 	return corev1.ContainerStatus{
 		Name: name, ContainerID: id, Ready: ready, RestartCount: restarts,
@@ -100,17 +100,17 @@ func instance(name, id string, ready bool, restarts int32, since int) corev1.Con
 	}
 }
 
-// decided is the plan for a request and its Pod at a time.
+// decided returns the plan for a request and its Pod at a time.
 func decided(obj *object, pod *corev1.Pod, now time.Time, rivals ...*object) plan {
 	s, problems, _ := resolve(&obj.Spec)
 	return decide(&observed{request: obj, settings: s, problems: problems, pod: pod, rivals: append(rivals, obj), now: now})
 }
 
-// outcome is what a table compares of a plan.
+// outcome contains the parts of a plan that a table compares.
 type outcome struct {
 	Phase, Message string
 	End            reason.Code
-	Does           string // what is done beside the status
+	Does           string // the writes besides the status
 	After          time.Duration
 }
 
@@ -207,7 +207,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestWhyGone: an event says more than the message, which users of OpenKruise compare.
+// TestWhyGone: the event contains more details than the message in the status, because users of OpenKruise compare
+// the message.
 func TestWhyGone(t *testing.T) {
 	other := podWith(func(pod *corev1.Pod) { pod.UID = "u2" })
 	ending := podWith(func(pod *corev1.Pod) { pod.DeletionTimestamp = new(at(1)) })
@@ -307,8 +308,8 @@ func TestWithGrace(t *testing.T) {
 	}
 }
 
-// TestTrim: with each write of the status, whatever a hostile Node has written shrinks to the containers of the
-// request. What an honest agent has written stays.
+// TestTrim: each write of the status removes everything except the states of the request's containers, whatever a
+// hostile Node has written. The values of an honest agent are kept.
 func TestTrim(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	honest := accepted(phase("Recreating"), deadline(3), graced("True", at(1)), func(obj *object) {
@@ -346,7 +347,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestWait: a waiting request names the request in front.
+// TestWait: the condition of a waiting request names the request that comes first.
 func TestWait(t *testing.T) {
 	rival := func(name string, created int, edits ...func(*object)) *object {
 		return accepted(append(edits, func(obj *object) { obj.Name, obj.UID, obj.CreationTimestamp = name, types.UID(name), at(created) })...)
@@ -391,7 +392,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestManyWait: in a long line the end of a request changes a few conditions.
+// TestManyWait: if many requests wait, the end of a request changes only a few conditions.
 func TestManyWait(t *testing.T) {
 	var all []*object
 	for i := range 40 {
@@ -419,8 +420,9 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// FuzzDecide decides about requests with a status as a hostile Node writes. No Pod but the request's own is touched,
-// the time of PreRecreateGrace stays, a plan carried out needs no second plan, and the plan depends on its input alone.
+// FuzzDecide decides about requests whose status may come from a hostile Node. Only the request's own Pod is changed,
+// and the time in the condition PreRecreateGrace stays. After a plan was carried out, no second plan is needed. The
+// plan depends on the input alone.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{}, 10)
 	f.Add([]byte{2, 1, 1, 1, 3, 0, 0, 1}, 20)
@@ -457,7 +459,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// checkPlan compares a plan with its input.
+// checkPlan checks a plan against its input.
 func checkPlan(t *testing.T, obj *object, pod *corev1.Pod, p *plan) {
 	t.Helper()
 	own := pod != nil && pod.DeletionTimestamp == nil && string(pod.UID) == obj.Labels[apps.LabelRequestPodUID]
@@ -485,7 +487,7 @@ func checkPlan(t *testing.T, obj *object, pod *corev1.Pod, p *plan) {
 	}
 }
 
-// drawn is a request, its Pod if any, and further requests.
+// drawn returns a random request, perhaps its Pod, and other requests.
 func drawn(data []byte) (*object, *corev1.Pod, []*object) {
 	draw := func(n int) int {
 		if len(data) == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	before, ok := write.Before.(*object)
 	after, _ := write.After.(*object)
@@ -38,7 +38,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgePod: a request changes the readiness gate of its own Pod alone, and its own entry there.
+// judgePod: for a request, the controller changes only the request's own entry in the readiness gate of its own Pod.
 func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 	obj, _ := w.Server.Stored(&object{}, write.Task.Object).(*object)
 	if obj == nil || after == nil || before.Name != obj.Spec.PodName || string(before.UID) != obj.Labels[apps.LabelRequestPodUID] {
@@ -76,7 +76,7 @@ func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 	}
 }
 
-// judgeStop: no container of a serving Pod is stopped for a request that wants its Pod out of service.
+// judgeStop: if a request wants its Pod out of service, the agent stops no container while the Pod is ready.
 func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 	current, _ := w.Server.Stored(obj, client.ObjectKeyFromObject(obj)).(*object)
 	if current == nil || current.UID != obj.UID || api.HasEnded(&current.Status) || current.DeletionTimestamp != nil || w.lied[obj.UID] {
@@ -87,7 +87,7 @@ func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 	}
 }
 
-// judgeDeletion: a request goes after its time.
+// judgeDeletion: the controller deletes a request only after its TTL.
 func (w *story) judgeDeletion(write *chaos.Write, before *object) {
 	ttl, end := completion.Seconds(before.Spec.TTLSecondsAfterFinished), before.Status.CompletionTime
 	if ttl == nil || end == nil || !api.HasEnded(&before.Status) || time.Since(end.Time) < *ttl || len(before.Finalizers) > 0 {
@@ -95,10 +95,11 @@ func (w *story) judgeDeletion(write *chaos.Write, before *object) {
 	}
 }
 
-// judgeStatus: ends are not overwritten, the agent's part is left alone, and the controller's part is true.
+// judgeStatus: an end is never overwritten, the controller does not change the agent's fields, and the controller's
+// fields are true.
 func (w *story) judgeStatus(write *chaos.Write, before, after *object) {
 	was, is := &before.Status, &after.Status
-	kept := slices.DeleteFunc(slices.Clone(was.ContainerRecreateStates), func(s state) bool { return s.Name == "" && len(is.ContainerRecreateStates) < 100 }) // a lie
+	kept := slices.DeleteFunc(slices.Clone(was.ContainerRecreateStates), func(s state) bool { return s.Name == "" && len(is.ContainerRecreateStates) < 100 }) // written by a lying agent
 	if diff := cmp.Diff(kept, is.ContainerRecreateStates, cmpopts.EquateEmpty()); diff != "" {
 		w.Failf("agent", "%s changes the states of containers (-before +after):\n%s", before.Name, diff)
 	}
@@ -128,7 +129,7 @@ func (w *story) judgeStatus(write *chaos.Write, before, after *object) {
 	}
 }
 
-// judgeEnd: the controller has a reason to complete a request.
+// judgeEnd: the controller completes a request only for a valid reason.
 func (w *story) judgeEnd(before, after *object) {
 	pod, age := w.pod(before.Spec.PodName), time.Since(before.CreationTimestamp.Time)
 	limit := completion.Seconds(before.Spec.ActiveDeadlineSeconds)
@@ -148,7 +149,8 @@ func (w *story) judgeEnd(before, after *object) {
 	}
 }
 
-// judgeMetadata: the finalizer goes after the entry in the gate, and the label at the end.
+// judgeMetadata: the finalizer is removed after the entry in the readiness gate, and the label when the request has
+// ended.
 func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
 	over := api.HasEnded(&before.Status) || before.DeletionTimestamp != nil
 	held, _ := w.holds(before)
@@ -164,7 +166,7 @@ func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
 	}
 }
 
-// converged: every request has an end, and has left nothing behind.
+// converged: every request has ended, and has left nothing on its Pod.
 func (w *story) converged() {
 	for _, obj := range w.requests() {
 		if !api.HasEnded(&obj.Status) {

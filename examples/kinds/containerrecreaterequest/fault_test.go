@@ -29,12 +29,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, with an agent that is late, dies or lies, a request holds its own Pod alone, and only
-// from the finalizer on. The agent never stops a container of a serving Pod that is to be out of service. No end is
-// overwritten, and in the end every request has an end and has left nothing behind.
+// TestFaults: under any faults, also if the agent is late, dies or lies, a request closes only the readiness gate of
+// its own Pod, and only while it has the finalizer. The agent never stops a container of a ready Pod that must be out
+// of service. No end is overwritten. In the end every request has ended, and has left nothing behind.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, faults(t), 3) }
 
 func faults(t testing.TB) chaos.Plan {
@@ -54,14 +54,14 @@ func faults(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule: two Pods, and requests of four names for them.
+// story is the state of a fault schedule with two Pods, and requests of four names for these Pods.
 type story struct {
 	*chaos.World
 
 	denied, agentDown bool
-	seen              map[types.UID]*object // earlier states of requests, for a late agent
-	lied              map[types.UID]bool    // requests with a false status, now or earlier
-	ran               map[string]bool       // instances of containers in the status of their Pod, by UID and ID
+	seen              map[types.UID]*object // earlier states of requests, which a late agent reads
+	lied              map[types.UID]bool    // requests whose status was false at some time
+	ran               map[string]bool       // container instances that were in the status of their Pod, by UID and ID
 }
 
 type state = v1beta1.ContainerRecreateRequestContainerRecreateState
@@ -86,7 +86,7 @@ func (w *story) begin() {
 	}
 }
 
-// users is the outside world now and then.
+// users makes a random change as a user, an agent or a Node.
 func (w *story) users() {
 	switch n := w.Rand().IntN(30); {
 	case n < 7:
@@ -118,7 +118,7 @@ func (w *story) pod(name string) *corev1.Pod {
 
 func (w *story) requests() []*object { return faultapi.All[*object](w.Server) }
 
-// anyRequest draws a request, nil without any.
+// anyRequest returns a random request, or nil if there is none.
 func (w *story) anyRequest() *object {
 	all := w.requests()
 	if len(all) == 0 {
@@ -135,7 +135,7 @@ func (w *story) makePod(name string) {
 	}
 	w.must(w.User.Create(context.Background(), pod))
 	w.Logf("user: creates Pod %s, gates %v", name, pod.Spec.ReadinessGates)
-	if w.Chance(50) { // the kubelet is quick, and caches are behind
+	if w.Chance(50) { // the kubelet reports before the caches are up to date
 		w.Nodes.Schedule(pod, "n1")
 		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 		w.Nodes.Run(pod.UID)
@@ -161,7 +161,7 @@ func (w *story) replacePod() {
 	}
 }
 
-// makeRequest makes a request as admission leaves requests.
+// makeRequest creates a request as admission would store the request.
 func (w *story) makeRequest() {
 	pod := w.pod(fmt.Sprint("web-", w.Rand().IntN(2)))
 	obj := request([]string{"app", "log"}[:1+w.Rand().IntN(2)]...)
@@ -184,7 +184,7 @@ func (w *story) makeRequest() {
 	if w.Chance(40) {
 		ttl(int32(w.Rand().IntN(20)))(obj)
 	}
-	if w.User.Create(context.Background(), obj) == nil { // else the name is taken
+	if w.User.Create(context.Background(), obj) == nil { // otherwise the name is in use
 		w.Logf("user: asks by %s for %v of Pod %s, unready %t", obj.Name, len(obj.Spec.Containers), pod.Name, obj.Spec.Strategy.UnreadyGracePeriodSeconds != nil)
 	}
 }
@@ -196,7 +196,7 @@ func (w *story) deleteRequest() {
 	}
 }
 
-// lie writes nonsense into a status, as a hostile Node may.
+// lie writes false values into a status, as a hostile Node might.
 func (w *story) lie() {
 	obj := w.anyRequest()
 	if obj == nil || obj.Status.Phase == "" {
@@ -208,7 +208,7 @@ func (w *story) lie() {
 	case 1:
 		s.Phase, s.CompletionTime = "Completed", new(metav1.NewTime(time.Now().AddDate(900, 0, 0)))
 	case 2:
-		s.Phase, s.CompletionTime = "Recreating", nil // after an end, too
+		s.Phase, s.CompletionTime = "Recreating", nil // even if the request has ended
 	case 3:
 		s.ContainerRecreateStates = make([]state, 100)
 	case 4:
@@ -232,7 +232,7 @@ func (w *story) settle() {
 	}
 }
 
-// denies is a policy against the controller's writes.
+// denies refuses the controller's writes while a policy is in force.
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if w.denied {
 		return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a policy denies it"))
@@ -240,7 +240,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// report replaces the status of a request on condition of the version seen. A late agent has a conflict.
+// report writes the status of a request if the version is the version that was read. A late agent gets a conflict.
 func (w *story) report(obj *object) bool {
 	err := w.User.Status().Update(context.Background(), obj)
 	if !apierrors.IsConflict(err) {
@@ -249,7 +249,7 @@ func (w *story) report(obj *object) bool {
 	return err == nil
 }
 
-// agent takes a step for each Pod.
+// agent takes the agent's next step for each Pod.
 func (w *story) agent() (changed bool) {
 	if w.agentDown {
 		return false
@@ -285,7 +285,7 @@ func (w *story) agent() (changed bool) {
 	return changed
 }
 
-// restart takes a step of the request under way.
+// restart takes the next step of the request in progress.
 func (w *story) restart(pod *corev1.Pod, obj *object) bool {
 	if obj.Spec.Strategy.UnreadyGracePeriodSeconds != nil {
 		i := slices.IndexFunc(obj.Status.Conditions, func(c metav1.Condition) bool { return c.Type == apps.ConditionPreRecreateGrace })
@@ -320,10 +320,10 @@ func (w *story) restart(pod *corev1.Pod, obj *object) bool {
 	return w.report(obj)
 }
 
-// stateOf returns the state of a container in a status, which gets one.
+// stateOf returns the state of a container in a status, and adds the state if it is missing.
 func stateOf(status *v1beta1.ContainerRecreateRequestStatus, name string) *state {
 	status.ContainerRecreateStates = slices.DeleteFunc(status.ContainerRecreateStates,
-		func(s state) bool { return s.Name == "" }) // a lie
+		func(s state) bool { return s.Name == "" }) // written by a lying agent
 	for i := range status.ContainerRecreateStates {
 		if s := &status.ContainerRecreateStates[i]; s.Name == name {
 			return s
@@ -333,7 +333,7 @@ func stateOf(status *v1beta1.ContainerRecreateRequestStatus, name string) *state
 	return &status.ContainerRecreateStates[len(status.ContainerRecreateStates)-1]
 }
 
-// reportStates writes the states of containers alone, and whatever the version, as OpenKruise's agent does.
+// reportStates writes only the states of containers, and does not require a version, as OpenKruise's agent does.
 func (w *story) reportStates(obj *object) bool {
 	target := &object{ObjectMeta: metav1.ObjectMeta{Namespace: obj.Namespace, Name: obj.Name}}
 	current, _ := w.Server.Stored(target, client.ObjectKeyFromObject(obj)).(*object)
@@ -359,7 +359,8 @@ func (w *story) check() {
 	}
 }
 
-// checkHolders: every request in the readiness gate of a Pod is a request for the Pod, and has its finalizer.
+// checkHolders: every request with an entry in the readiness gate of a Pod is a request for this Pod, and has its
+// finalizer.
 func (w *story) checkHolders(pod *corev1.Pod) {
 	holders, err := podreadiness.Holders(pod, apps.ConditionKruisePodReady)
 	w.must(err)
@@ -378,7 +379,8 @@ func (w *story) checkHolders(pod *corev1.Pod) {
 	}
 }
 
-// holds reports whether a request holds its Pod. Without a gate, or without its Pod, nothing is to be held.
+// holds reports whether a request has an entry in the readiness gate of its Pod. needless is true if the Pod has no
+// such gate, or does not exist.
 func (w *story) holds(obj *object) (held, needless bool) {
 	pod := w.pod(obj.Spec.PodName)
 	if pod == nil || string(pod.UID) != obj.Labels[apps.LabelRequestPodUID] || !podstate.HasGate(pod, apps.ConditionKruisePodReady) {

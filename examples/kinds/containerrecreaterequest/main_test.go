@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The package has its own control plane: webhooks complete requests and convert the old version.
+// This package has a control plane of its own, because the webhooks complete requests and convert the older version.
 var env = controlplanetest.New(controlplane.Options{Nodes: 2, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -34,7 +34,7 @@ const minute = time.Minute
 
 type object = v1beta1.ContainerRecreateRequest
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -54,7 +54,7 @@ func (c *cluster) serve() {
 	controllertest.Serve(c.t, c.cp, c, manager.Options{})
 }
 
-// on is the cluster for a subtest.
+// on returns a copy of the cluster that reports failures to a subtest.
 func (c *cluster) on(t *testing.T) *cluster { return &cluster{c.WithWatch, t, c.cp, c.namespace} }
 
 func (c *cluster) create(object client.Object) {
@@ -93,7 +93,7 @@ func (c *cluster) untilPod(pod *corev1.Pod, wanted func(*corev1.Pod) bool) {
 	})
 }
 
-// request asks for the restart of container app.
+// request creates a request to restart the container app.
 func (c *cluster) request(name string, pod *corev1.Pod, edits ...func(*object)) *object {
 	c.t.Helper()
 	obj := &object{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
@@ -105,7 +105,7 @@ func (c *cluster) request(name string, pod *corev1.Pod, edits ...func(*object)) 
 	return obj
 }
 
-// until waits for a state of a request.
+// until waits until wanted returns true for a request.
 func (c *cluster) until(obj *object, wanted func(*object) bool) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*minute, func(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (c *cluster) until(obj *object, wanted func(*object) bool) {
 	})
 }
 
-// untilCompleted waits for the end of a request with a message, and for the end of all that the request has left.
+// untilCompleted waits until a request has ended with a message, and has left nothing on its Pod.
 func (c *cluster) untilCompleted(obj *object, message string) {
 	c.t.Helper()
 	c.until(obj, func(obj *object) bool {
@@ -128,7 +128,7 @@ func (c *cluster) untilCompleted(obj *object, message string) {
 	})
 }
 
-// report writes a part of a status as the node agent does.
+// report writes a part of a status as a node agent does.
 func (c *cluster) report(obj *object, change func(*v1beta1.ContainerRecreateRequestStatus)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -145,7 +145,7 @@ func (c *cluster) phase(obj *object, phase v1beta1.ContainerRecreateRequestPhase
 	c.report(obj, func(s *v1beta1.ContainerRecreateRequestStatus) { s.Phase = phase })
 }
 
-// stop ends the running instance of container app, as the agent does, and returns the instance's ID.
+// stop ends the running instance of the container app, as the agent does, and returns the ID of the instance.
 func (c *cluster) stop(pod *corev1.Pod) string {
 	c.t.Helper()
 	id := podstate.ContainerStatus(pod, "app").ContainerID
@@ -169,7 +169,7 @@ func (c *cluster) holders(pod *corev1.Pod) []podreadiness.Holder {
 	return holders
 }
 
-// told are the reasons of the events of a request.
+// told returns the reasons of the events about a request.
 func (c *cluster) told(obj *object) (reasons []string) {
 	c.t.Helper()
 	var list corev1.EventList
@@ -185,7 +185,7 @@ func (c *cluster) told(obj *object) (reasons []string) {
 	return reasons
 }
 
-// writes are the manager's writes since an offset, but for events.
+// requests counts the manager's writes since an offset in the audit log, without events.
 func (c *cluster) requests(offset int64) map[string]int {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), offset, "kruise-manager/")

@@ -18,7 +18,7 @@ import (
 // settings are the values of a request's spec, with all defaults set. A time that is not set is nil.
 type settings struct {
 	pod string
-	// in the order in which the containers are restarted
+	// The containers are in the order of the restarts.
 	containers                                []v1beta1.ContainerRecreateRequestContainer
 	ordered, force, ignoresFailures           bool
 	minStarted, grace, unready, deadline, ttl *time.Duration

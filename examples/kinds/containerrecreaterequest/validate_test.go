@@ -143,7 +143,7 @@ func TestValidateUpdate(t *testing.T) {
 	}{
 		{"CR-4 nothing", func(*object) {}, nil},
 		{"CR-4 other metadata", func(obj *object) {
-			obj.Labels = map[string]string{apps.LabelRequestPodUID: "u1", apps.LabelRequestNodeName: "node-1"} // the label active goes at the completion
+			obj.Labels = map[string]string{apps.LabelRequestPodUID: "u1", apps.LabelRequestNodeName: "node-1"} // the label active is removed when the request is completed
 			obj.Finalizers = []string{apps.FinalizerRequestUnreadyAcquired}
 		}, nil},
 		{"CR-4 the status", func(obj *object) { obj.Status.Phase = v1beta1.ContainerRecreateRequestCompleted }, nil},

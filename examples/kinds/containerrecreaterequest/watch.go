@@ -90,15 +90,16 @@ func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q qu
 	add(q, awake...)
 }
 
-// wakeLine enqueues the first requests in the line for a request's Pod.
+// wakeLine enqueues the requests for a Pod whose conditions may have to change after a request for this Pod has
+// changed.
 func (r *Reconciler) wakeLine(q queue, object client.Object) {
 	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok {
 		add(q, r.line(request)...)
 	}
 }
 
-// line returns the first requests in the line for a request's Pod: the requests whose conditions name the request in
-// progress.
+// line returns the first requests for the Pod of a request, in their order: the request in progress, and the waiting
+// requests whose conditions name the request in progress.
 func (r *Reconciler) line(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	order, _ := turns(r.rivals(request))
 	return order[:min(len(order), inLine+2)]

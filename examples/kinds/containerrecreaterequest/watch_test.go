@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// knowing returns a reconciler whose cache has requests.
+// knowing returns a reconciler whose cache contains the requests.
 func knowing(t *testing.T, requests ...*object) *Reconciler {
 	t.Helper()
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{}, &object{}, 0, toolscache.Indexers{})
@@ -36,7 +36,7 @@ func knowing(t *testing.T, requests ...*object) *Reconciler {
 	return &Reconciler{cache: &ownercache.Cache[*object]{Owners: index}}
 }
 
-// woken returns the names of woken requests.
+// woken returns the names of the enqueued requests.
 func woken(wake func(q queue)) (names []string) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
@@ -49,8 +49,8 @@ func woken(wake func(q queue)) (names []string) {
 	return names
 }
 
-// TestWatch: a Pod wakes the request under way, or all requests if the Pod ends. The end of a request wakes the line
-// behind, and an agent's record wakes nobody.
+// TestWatch: an event of a Pod enqueues the request in progress, and all requests if the Pod has ended. The end of a
+// request enqueues the waiting requests. A write of the agent's progress enqueues no request.
 func TestWatch(t *testing.T) {
 	named := func(name string, edits ...func(*object)) *object {
 		return accepted(append(edits, func(obj *object) { obj.Name, obj.UID = name, types.UID(name) })...)

@@ -21,12 +21,12 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for DaemonSets.
+// served returns a server with the webhooks for DaemonSets.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, daemonset.Row().Admission(options)))
 }
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
@@ -139,7 +139,7 @@ func TestValidateDaemonSet(t *testing.T) {
 	}
 }
 
-// TestDaemonSetsAreDeleted: V-30 does not cover DaemonSets.
+// TestDaemonSetsAreDeleted: deletion protection does not cover DaemonSets.
 func TestDaemonSetsAreDeleted(t *testing.T) {
 	object := admissiontest.Edit(t, small(t, "v1beta1"), "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
 	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}}
@@ -148,7 +148,7 @@ func TestDaemonSetsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestDaemonSetTemplatesAreJudged: the API server judges the templates, and its messages name the fields of the
+// TestDaemonSetTemplatesAreJudged: the API server validates the templates, and the errors name the fields of the
 // DaemonSet.
 func TestDaemonSetTemplatesAreJudged(t *testing.T) {
 	judge := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
@@ -180,7 +180,8 @@ func TestConvertDaemonSet(t *testing.T) {
 	}
 }
 
-// TestWarnOfCrowdedSurge: a single warning tells a user who asks for a second Pod on a Node with room for a single Pod.
+// TestWarnOfCrowdedSurge: a single warning is returned if maxSurge asks for a second Pod on a Node that can run only
+// one.
 func TestWarnOfCrowdedSurge(t *testing.T) {
 	crowded := func(more ...string) tree {
 		object := small(t, "v1beta1", append(more, "  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxSurge: 1, maxUnavailable: 0}}")...)

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// FuzzDecide decides for a DaemonSet on a few Nodes with Pods in any state. The decision is about existing objects of
+// FuzzDecide decides for a DaemonSet on a few Nodes with Pods in any state. The decision is about existing Pods of
 // the DaemonSet, no Node gets an unwanted Pod, and a second decision equals the first.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0}, []byte{0, 0, 0}, []byte{0, 0, 1, 1, 2, 0})
@@ -63,7 +63,7 @@ func told(t *todo) map[string][]string {
 	}
 }
 
-// drawn is a DaemonSet acceptable to admission.
+// drawn returns a DaemonSet that admission accepts.
 func drawn(data []byte) *v1beta1.DaemonSet {
 	at := func(i int) byte {
 		if i < len(data) {
@@ -117,7 +117,7 @@ func drawnNodes(data []byte) (nodes []*corev1.Node) {
 	return nodes
 }
 
-// drawnPods are Pods on existing and deleted Nodes, each with at most two special properties.
+// drawnPods returns Pods on existing and deleted Nodes, each with at most two special properties.
 func drawnPods(set *v1beta1.DaemonSet, data []byte) (pods []*corev1.Pod) {
 	kinds := []func(*corev1.Pod){
 		func(*corev1.Pod) {}, isOld, isUnready, isClosed, isTerminating,
@@ -145,8 +145,8 @@ func drawnPods(set *v1beta1.DaemonSet, data []byte) (pods []*corev1.Pod) {
 	return pods
 }
 
-// checkDecision: all Pods belong to the DaemonSet and appear in a single list. A Node gets a Pod only if the Node fits
-// and runs no Pod, or an old Pod makes way.
+// checkDecision: all Pods belong to the DaemonSet, and each is in a single list. A Node gets a Pod only if it fits,
+// and if it runs no Pod or its old Pod is replaced.
 func checkDecision(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	in := map[string]string{}

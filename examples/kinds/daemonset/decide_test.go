@@ -37,7 +37,7 @@ func rollingUpdateOf(set *v1beta1.DaemonSet) *v1beta1.RollingUpdateDaemonSet {
 	return set.Spec.UpdateStrategy.RollingUpdate
 }
 
-// agents is a stored DaemonSet with in-place updates.
+// agents returns a stored DaemonSet with in-place updates.
 func agents(change ...func(*v1beta1.DaemonSet)) *v1beta1.DaemonSet {
 	labels := map[string]string{"app": "agent"}
 	set := &v1beta1.DaemonSet{
@@ -64,7 +64,7 @@ func ownedByAgents(set *v1beta1.DaemonSet) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("DaemonSet"))}
 }
 
-// machine is a Node.
+// machine returns a Node.
 func machine(name string, change ...func(*corev1.Node)) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	for _, f := range change {
@@ -93,7 +93,7 @@ func nodeLabelled(key, value string) func(*corev1.Node) {
 // newestHash is the label value of Pods at the newest revision.
 const newestHash = "new"
 
-// agentOn is an available Pod of the newest revision on a Node.
+// agentOn returns an available Pod of the newest revision on a Node.
 func agentOn(set *v1beta1.DaemonSet, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	since := metav1.NewTime(decidedAt.Add(-time.Hour))
 	pod := &corev1.Pod{
@@ -116,7 +116,7 @@ func agentOn(set *v1beta1.DaemonSet, node string, change ...func(*corev1.Pod)) *
 	return pod
 }
 
-// closedGate is the Pod of an update in place that goes on.
+// closedGate changes a Pod to a Pod whose update in place is in progress.
 func closedGate(pod *corev1.Pod) {
 	pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Reason = corev1.ConditionFalse, apps.ReasonStartInPlaceUpdate
 }
@@ -142,7 +142,7 @@ func agentsOn(set *v1beta1.DaemonSet, nodes []*corev1.Node, change ...func(*core
 	return pods
 }
 
-// observer reads the input of a pass from objects in place of a cache.
+// observer builds the input of a decision from objects, without a cache.
 type observer struct {
 	t         testing.TB
 	control   *podcontrol.Control
@@ -173,7 +173,7 @@ func (o *observer) must(err error) {
 	}
 }
 
-// written is a revision of a template under a name, as a foreign writer would store the revision.
+// written returns a revision of a template with a name, as another writer would store the revision.
 func (o *observer) written(set *v1beta1.DaemonSet, name string, template *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
 	o.t.Helper()
 	decision, err := o.histories.Of(revision.OwnerOf(set, v1beta1.GroupVersion.WithKind("DaemonSet")), nil, nil).Decide(template)
@@ -202,7 +202,7 @@ func (o *observer) observe(set *v1beta1.DaemonSet, f *fit, nodes []*corev1.Node,
 	return out
 }
 
-// fitted is the fit of a DaemonSet.
+// fitted returns the fit of a DaemonSet.
 func fitted(set *v1beta1.DaemonSet) *fit {
 	return newFit(set, labels.SelectorFromSet(set.Spec.Selector.MatchLabels))
 }
@@ -352,7 +352,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestBurstOfNone: a burst of 0 would stop all work, so a condition tells so.
+// TestBurstOfNone: a burst of 0 would prevent all work, so a condition says so.
 func TestBurstOfNone(t *testing.T) {
 	for burst, odd := range map[string]int{"0": 1, "0%": 1, "1%": 0, "1": 0} {
 		t.Run(burst, func(t *testing.T) {
@@ -418,7 +418,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestDescribe: a Pod is new by its hash, or by the generation of the template, if the DaemonSet has a generation.
+// TestDescribe: a Pod counts as updated by its hash, or by its template generation if the DaemonSet has one.
 func TestDescribe(t *testing.T) {
 	generation := func(n string) func(*v1beta1.DaemonSet) {
 		return func(set *v1beta1.DaemonSet) {
@@ -452,7 +452,7 @@ func TestDescribe(t *testing.T) {
 			if updates := len(todo.update) == 1; updates == tc.want {
 				t.Errorf("is updated: %t", updates)
 			}
-			// The status tells of Pods kept at an old revision only by the generation.
+			// The status reports Pods that count as updated only by their template generation.
 			frozen := tc.want && o.pods.Select(func(p *podcontrol.Pod) bool { return !p.Updated }) != nil
 			if got := len(todo.odd) == 1 && todo.odd[0].Code == judge.OddValue; got != frozen {
 				t.Errorf("odd: %s, want one: %t", todo.odd, frozen)
@@ -464,7 +464,7 @@ func TestDescribe(t *testing.T) {
 func TestDecide(t *testing.T) {
 	type decision struct {
 		Create, Remove, Update, Adopt, Release, Relabel, Twins []string
-		Burst                                                  int // where it is not as usual
+		Burst                                                  int // if it differs from the usual burst
 		KeepTwins                                              bool
 	}
 	set := agents()
@@ -518,7 +518,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "an orphan is adopted", set: set, nodes: machines(1), orphans: []*corev1.Pod{agentOn(set, "n1", orphan), agentOn(set, "n2", orphan, podLabelled("app", "other"))},
-			want: decision{Adopt: []string{"agent-n1"}, Create: []string{"n1"}}, // the adoption comes first, and ends the pass
+			want: decision{Adopt: []string{"agent-n1"}, Create: []string{"n1"}}, // the adoption comes first, and ends the reconciliation
 		},
 		{name: "not by one that is being deleted", set: agents(gone), nodes: nil, orphans: []*corev1.Pod{agentOn(set, "n1", orphan)}},
 		{
@@ -649,8 +649,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusSaysWhatIsOdd: the status shows requirements beyond every Node and values read differently from their text.
-// Neither stops the controller.
+// TestStatusSaysWhatIsOdd: the status reports requirements that no Node can meet, and values that are interpreted in
+// another way than written. The controller continues in both cases.
 func TestStatusSaysWhatIsOdd(t *testing.T) {
 	set := agents(func(set *v1beta1.DaemonSet) {
 		set.Spec.MinReadySeconds = -1
@@ -672,8 +672,8 @@ func TestStatusSaysWhatIsOdd(t *testing.T) {
 	}
 }
 
-// TestSurgeWithoutRoom: if a host port keeps the new Pod off the Node, the conditions name the port, and do not suggest
-// a higher limit.
+// TestSurgeWithoutRoom: if a host port prevents the new Pod from running beside the old Pod, the conditions name the
+// port, and do not suggest a higher limit.
 func TestSurgeWithoutRoom(t *testing.T) {
 	set := agents(func(set *v1beta1.DaemonSet) {
 		rollingUpdateOf(set).RollingUpdateType = v1beta1.StandardRollingUpdateType
@@ -698,7 +698,8 @@ func TestSurgeWithoutRoom(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide5000 measures a whole idle pass over 5,000 Nodes and Pods, without reading the caches.
+// BenchmarkDecide5000 measures a whole decision for 5,000 Nodes and Pods with nothing to do, without reading the
+// caches.
 func BenchmarkDecide5000(b *testing.B) {
 	const n = 5000
 	set := agents(func(set *v1beta1.DaemonSet) { rollingUpdateOf(set).Partition = percentage("10%") })

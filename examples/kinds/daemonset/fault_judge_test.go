@@ -21,21 +21,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// endings identifies Pods ending in a row on a Node, during a single spec and a single process.
+// endings identifies Pods that end one after the other on a Node, during the same spec and the same process.
 type endings struct {
 	process    int
 	node       string
 	generation int64
 }
 
-// ending is the earliest time for the next deletion, and the wait since the deletion before.
+// ending contains the earliest time of the next deletion, and the pause before the previous deletion.
 type ending struct {
 	next time.Time
 	wait time.Duration
 	pass *sight
 }
 
-// judge compares each write to a Pod, and each deletion of a revision, with the sight of the pass.
+// judge compares each write to a Pod, and each deletion of a revision, with the objects that the reconciliation has
+// seen.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {
@@ -79,7 +80,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps to the budget of updates.
+// judgeRestart: a restart of containers keeps within the budget of updates.
 func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	if v == nil || v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)
@@ -96,7 +97,7 @@ func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	})
 }
 
-// judgeHistory: no revision with a Pod goes. Without the revision nobody would know the Pod's template.
+// judgeHistory: the controller deletes no revision that has a Pod, because nothing else shows the Pod's template.
 func (w *story) judgeHistory(v *sight, rev *appsv1.ControllerRevision) {
 	for _, pod := range v.pods {
 		if !v.unsure && runs(pod) && revision.Same(pod.Labels[apps.LabelRevision], rev.Name) {
@@ -147,13 +148,13 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeFirst: if creation follows the partition, Nodes get their Pods in order.
+// judgeFirst: if Pods are created by the partition, Nodes get their Pods in the order of the update.
 func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	partition := v.partition()
 	if scale := v.owner.Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling || partition == 0 || v.onDelete() {
 		return
 	}
-	if v.surge() == 0 && v.holdsNewest(p) { // the Pod ended, and gets a replacement
+	if v.surge() == 0 && v.holdsNewest(p) { // the Pod has ended, and is replaced
 		return
 	}
 	v.first++
@@ -171,10 +172,11 @@ func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	}
 }
 
-// judgeSurge: the controller creates a second Pod on a Node only for an update, and on few Nodes at a time.
+// judgeSurge: the controller creates a second Pod on a Node only for an update, and only on as many Nodes as maxSurge
+// allows.
 func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	if waits(old) {
-		return // the waiting Pod goes in any case, and nobody need wait
+		return // the waiting Pod is deleted in any case, so the limits do not matter
 	}
 	w.judgeTurn(v, p, old)
 	if !v.isAvailable(old) {
@@ -192,7 +194,7 @@ func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	}
 }
 
-// judgeTurn: the update of the very Pod is wanted.
+// judgeTurn: the update of this Pod is allowed now.
 func (w *story) judgeTurn(v *sight, p *place, pod *corev1.Pod) {
 	switch ru := v.rolling(); {
 	case v.onDelete() || ptr.Deref(ru.Paused, false):
@@ -232,13 +234,13 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 	}
 }
 
-// mayGo reports whether there is a reason besides an update to delete a Pod.
+// mayGo reports whether the controller has a reason besides an update to delete a Pod.
 func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 	if nodeOf(pod) == "" || pod.DeletionTimestamp != nil || pod.Labels["app"] != "web" {
 		w.Failf("reason", "Pod %s is deleted, which is on no Node, terminates or is not selected", pod.Name)
 	}
 	switch {
-	case p == nil: // the Node is gone
+	case p == nil: // the Node was deleted
 		if pod.Spec.NodeName != "" {
 			w.Failf("lost", "Pod %s is deleted, which is on a Node that is gone", pod.Name)
 		}
@@ -258,21 +260,21 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 		}
 	}
 	if slices.ContainsFunc(group, func(other *corev1.Pod) bool { return !waits(other) && byAge(other, pod) < 0 }) {
-		return true // a single older Pod is enough
+		return true // one older Pod is enough
 	}
 	if v.isUnfit(p, pod) {
 		return true
 	}
-	// Of two Pods the old Pod goes when no longer needed.
+	// Of two Pods, the old Pod may be deleted when it is no longer needed.
 	return v.surge() > 0 && v.isOutdated(pod) && len(p.newest) > 0 && (slices.ContainsFunc(p.newest, v.isAvailable) || !podstate.IsReady(pod))
 }
 
-// judgeEnding: replacements of Pods ending again and again become rarer and rarer.
+// judgeEnding: if Pods on a Node end again and again, the pauses between replacements grow.
 func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	const most = 15 * time.Minute
 	last, again := w.ended[key]
 	if last.pass == v {
-		return // there were several
+		return // there were several Pods
 	}
 	if again && v.now.Before(last.next) {
 		w.Failf("back-off", "Pod %s is deleted, which has ended, %v before it may be", pod.Name, last.next.Sub(v.now))
@@ -284,7 +286,8 @@ func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	w.ended[key] = ending{v.now.Add(wait), wait, v}
 }
 
-// judgeUpdate: the controller takes a Pod out of service for an update at the Pod's turn, and while enough Pods serve.
+// judgeUpdate: the controller takes a Pod out of service for an update only if the Pod is next, and if enough Pods
+// are available.
 func (w *story) judgeUpdate(v *sight, p *place, pod *corev1.Pod) {
 	if p == nil {
 		w.Failf("reason", "Pod %s is updated without a Node", pod.Name)
@@ -314,7 +317,7 @@ func (w *story) appOfRevision(rev *appsv1.ControllerRevision) string {
 	return appOf(content.Template.Spec)
 }
 
-// revisionOf finds the revision named by a label.
+// revisionOf returns the revision that a label names.
 func (w *story) revisionOf(label string) *appsv1.ControllerRevision {
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
 		if revision.Same(label, rev.Name) {
@@ -326,7 +329,7 @@ func (w *story) revisionOf(label string) *appsv1.ControllerRevision {
 
 func (w *story) knows(label string) bool { return w.revisionOf(label) != nil }
 
-// isLabelled reports whether a Pod matches the revision named by its label.
+// isLabelled reports whether a Pod equals the template of the revision in its label.
 func (w *story) isLabelled(pod *corev1.Pod) bool {
 	rev := w.revisionOf(pod.Labels[apps.LabelRevision])
 	return rev != nil && w.appOfRevision(rev) == appOf(pod.Spec)
@@ -368,7 +371,7 @@ func (w *story) converged() {
 	}
 }
 
-// convergedNodes returns how many Nodes rightly wait for their Pod.
+// convergedNodes returns how many Nodes lack a Pod for a valid reason.
 func (w *story) convergedNodes(v *sight) (missing int) {
 	on, updated := 0, 0
 	for _, p := range v.places {
@@ -394,7 +397,7 @@ func (w *story) convergedNodes(v *sight) (missing int) {
 	return missing
 }
 
-// convergedRevisions: no Pod due for an update is old, and the history is within its limit.
+// convergedRevisions: no Pod that must be updated is outdated, and the history is within its limit.
 func (w *story) convergedRevisions(v *sight, missing int) {
 	used := map[string]bool{}
 	for _, pod := range v.pods {
@@ -404,8 +407,8 @@ func (w *story) convergedRevisions(v *sight, missing int) {
 			w.Failf("converged", "Pod %s is at revision %s, the newest is %s", pod.Name, label, v.owner.Status.UpdateRevision)
 		}
 	}
-	// A Node with an unwanted Pod takes part in the update, but not in creation by the partition. So a Node may wait for
-	// its Pod while updates elsewhere are possible, and hold up the updates.
+	// A Node with an unwanted Pod takes part in the update, but not in the creation by the partition. So a Node may wait
+	// for its Pod although updates on other Nodes are possible, and delay these updates.
 	unfit := slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.pods) > 0 })
 	if !v.onDelete() && (missing == 0 || !unfit) {
 		for _, p := range v.kept() {
@@ -448,7 +451,7 @@ func (w *story) convergedStatus(v *sight) {
 		s.NumberUnavailable != desired-have || s.UpdatedNumberScheduled != updated || s.NumberMisscheduled != misscheduled || s.ObservedGeneration != v.owner.Generation {
 		w.Failf("converged", "status %+v; %d desired, %d there, %d updated, %d on other Nodes", s, desired, have, updated, misscheduled)
 	}
-	// Old Pods on Nodes left out of the update wait until the partition allows the end of the update.
+	// Old Pods on Nodes that the update leaves out stay until the partition lets the update end.
 	held := v.prune && v.partition() > 0 && slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.old) > 0 })
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Conditions.Drop(apps.ConditionContainersRestarted)

@@ -31,13 +31,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no Pod is made for an unfit or occupied Node, each deleted Pod has a reason, each write
-// keeps the budgets, and foreign objects stay untouched. In the end everything matches the spec.
+// TestFaults: under any faults, no Pod is created for a Node that is unfit or has a Pod. The controller deletes Pods
+// only for a valid reason, keeps the budgets in each write, and does not write objects of other owners. In the end
+// the cluster matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -49,7 +50,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 	return chaos.Plan{
 		Scheme: scheme, Kinds: []client.Object{&v1beta1.DaemonSet{}, &v1beta1.ContainerRecreateRequest{}, &corev1.Node{}}, Seeds: 300, Steps: 200,
-		Quiet: 6 * time.Minute, // longer than a refused update rests
+		Quiet: 6 * time.Minute, // longer than the back-off of a refused update
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, ended: map[endings]ending{}, agents: restarttest.New(world)}
 			return chaos.Subject{
@@ -60,20 +61,20 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
-	reconciler *Reconciler // of the running process
-	// prune leaves unfit Nodes out of updates. binds creates Pods bound to their Node.
+	reconciler *Reconciler // the reconciler of the running process
+	// prune leaves unfit Nodes out of updates. If binds is true, new Pods are bound to their Node.
 	hooks, prune, binds bool
-	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, new Pods,
-	// or deletions.
+	// policy says which requests the API server refuses: none, patches of a Pod's spec, every write to a single Pod, new
+	// Pods, or deletions.
 	policy int
 	denied string
-	// ended are the Pods deleted after their end.
+	// ended contains the Pods that were deleted after they had ended.
 	ended map[endings]ending
-	// senseless is true if the last spec makes no sense.
+	// senseless is true if the last spec is invalid.
 	senseless bool
 	// agents restart containers in schedules with restarts.
 	agents   *restarttest.Agents
@@ -83,8 +84,8 @@ type story struct {
 const (
 	namespace  = "default"
 	holdDelete = "example.test/hold-delete" // a label
-	released   = "nobody"                   // the label app of Pods taken away by users
-	foreign    = "other"                    // the image of foreign Pods
+	released   = "nobody"                   // the label app of Pods that users have taken away
+	foreign    = "other"                    // the image of Pods of other owners
 )
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -150,7 +151,7 @@ func (w *story) owner() *v1beta1.DaemonSet {
 
 func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, w.owner()) }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	if w.restarts && w.Chance(30) {
 		w.restartStep()
@@ -184,7 +185,7 @@ func (w *story) users() {
 	}
 }
 
-// restartStep asks for a restart of containers, or lets the agents work.
+// restartStep requests a restart of containers, or makes the agents work.
 func (w *story) restartStep() {
 	if w.Chance(60) {
 		w.agents.Step(context.Background())
@@ -230,12 +231,12 @@ func (w *story) edit() {
 	case n < 29:
 		set.Spec.MinReadySeconds = int32(w.Rand().IntN(3) * 2)
 	default:
-		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
+		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // stored without admission
 	}
 	w.update(set)
 }
 
-// count draws a count from 1 to most, from 0 if "0%" is possible, or a percentage.
+// count returns a random count from 1 to most, or from 0 if "0%" is possible, or a random percentage.
 func (w *story) count(most int, percentages ...string) *intstr.IntOrString {
 	if w.Chance(40) {
 		return ptr.To(intstr.FromString(percentages[w.Rand().IntN(len(percentages))]))
@@ -252,7 +253,7 @@ func (w *story) rollingType(set *v1beta1.DaemonSet) {
 	w.budget(set)
 }
 
-// budget draws either of the two limits. Only replaced Pods can have a new Pod beside.
+// budget sets one of the two limits to a random value. A second Pod can run on a Node only if Pods are replaced.
 func (w *story) budget(set *v1beta1.DaemonSet) {
 	ru := set.Spec.UpdateStrategy.RollingUpdate
 	ru.MaxUnavailable, ru.MaxSurge = w.count(3, "34%", "50%"), nil
@@ -301,7 +302,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish fulfillable.
+// settle changes the last spec so that the controller can reach the wanted state.
 func (w *story) settle() {
 	w.policy = 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -326,10 +327,10 @@ func (w *story) settle() {
 	}
 	if w.senseless = w.Chance(5); w.senseless {
 		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
-		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
+		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // stored without admission
 	}
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
-		if strings.HasPrefix(rev.Labels[apps.LabelRevision], twin) { // nobody is told of revisions
+		if strings.HasPrefix(rev.Labels[apps.LabelRevision], twin) { // the controller gets no events of revisions
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, "example.test/look", "again")
 		}
 	}

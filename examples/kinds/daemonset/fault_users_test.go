@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Taints of Nodes: the first keeps new Pods away, the second evicts all Pods, and the third is tolerated.
+// These are the keys of taints: the first keeps new Pods away, the second evicts all Pods, and the third is
+// tolerated.
 const (
 	dedicated = "example.test/dedicated"
 	broken    = "example.test/broken"
@@ -24,10 +25,10 @@ const (
 
 const mostNodes = 6
 
-// twin is the hash prefix of revisions written by foreign writers.
+// twin is the beginning of the hash of revisions that other writers create.
 const twin = "twin"
 
-// join adds a Node under a free name, a copy of like if given.
+// join adds a Node with a free name. If like is not nil, the Node is a copy of like.
 func (w *story) join(like *corev1.Node) {
 	var free []string
 	for i := range mostNodes + 2 {
@@ -52,7 +53,7 @@ func (w *story) leave(node *corev1.Node) {
 	w.must(w.User.Delete(context.Background(), node))
 }
 
-// changeNodes changes a Node.
+// changeNodes makes a random change to a Node.
 func (w *story) changeNodes() {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].DeepCopy()
@@ -67,11 +68,11 @@ func (w *story) changeNodes() {
 			w.leave(node)
 		}
 		return
-	case n < 6: // under another name
+	case n < 6: // the Node joins again with another name
 		w.leave(node)
 		w.join(node)
 		return
-	case n < 7: // the same machine once more
+	case n < 7: // the Node joins again with the same name
 		w.leave(node)
 		again := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}, Spec: node.Spec}
 		w.must(w.User.Create(context.Background(), again))
@@ -113,8 +114,8 @@ func swap(node *corev1.Node, key, one, other string) {
 	node.Labels[key] = one
 }
 
-// admitPending clears the way for a waiting Pod made earlier for its Node, or made by a foreign writer. Such a Pod
-// rightly holds up an update.
+// admitPending makes room for waiting Pods that were created for their Node earlier, or by another writer. Such a Pod
+// would delay an update for a valid reason.
 func (w *story) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		node, ok := w.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
@@ -127,8 +128,8 @@ func (w *story) admitPending() {
 	}
 }
 
-// meddle puts a foreign Pod on a Node: an orphan to adopt, with or without a named Node, a stranger, or a Pod with the
-// name of the controller's next Pod on the Node.
+// meddle puts a Pod of another writer on a Node: an orphan to adopt, with or without a Node name, a Pod of another
+// owner, or a Pod with the name of the controller's next Pod on the Node.
 func (w *story) meddle() {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].Name
@@ -140,7 +141,7 @@ func (w *story) meddle() {
 		nodefit.Pin(&pod.Spec, node)
 	case 1:
 		pod.Spec.NodeName = node
-	case 2: // the scheduler will find a Node
+	case 2: // the scheduler chooses the Node
 	default:
 		pod.Name = nodefit.PodName("web", w.owner().UID, node, "web-"+w.owner().Status.UpdateRevision, func(string) bool { return false })
 		pod.Labels["app"], pod.Spec.Containers[0].Image = released, foreign
@@ -151,7 +152,7 @@ func (w *story) meddle() {
 	}
 }
 
-// relabel takes a Pod away from the DaemonSet, or offers the Pod for adoption.
+// relabel changes labels so that the DaemonSet does not select a Pod any more, or may adopt the Pod again.
 func (w *story) relabel() {
 	pod := w.AnyPod()
 	switch {
@@ -172,7 +173,7 @@ func (w *story) label(pod *corev1.Pod, key, value string) {
 	w.must(w.User.Update(context.Background(), changed))
 }
 
-// end has a Pod end for good, or be deleted by somebody.
+// end makes a Pod end, or deletes the Pod as a user.
 func (w *story) end() {
 	pod := w.AnyPod()
 	if pod == nil || pod.Spec.Containers[0].Image == foreign {
@@ -187,8 +188,8 @@ func (w *story) end() {
 	w.Logf("node: evict %s, changed %v, reported %v", pod.Name, w.Nodes.Evict(pod.UID), w.Nodes.Report(pod.UID))
 }
 
-// twin writes the newest revision once more, as a second version of the controller may have, and moves some Pods to the
-// copy.
+// twin writes the newest revision a second time, as another version of the controller might, and moves some Pods to
+// this copy.
 func (w *story) twin() {
 	set := w.owner()
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
@@ -217,8 +218,8 @@ func (w *story) twin() {
 	}
 }
 
-// hold puts a finalizer on a Pod, or removes the finalizer. A held Pod stays after its deletion, although its Node may
-// already be free.
+// hold puts a finalizer on a Pod, or removes the finalizer. A deleted Pod with the finalizer continues to exist,
+// although its Node may already be free.
 func (w *story) hold(pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -233,7 +234,7 @@ func (w *story) hold(pod *corev1.Pod) {
 	w.must(w.User.Update(context.Background(), pod))
 }
 
-// release removes the hold on a Pod.
+// release removes the label for which the deletion of a Pod waits.
 func (w *story) release() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels[apps.LabelLifecycleState] == "PreparingDelete" && pod.Labels[holdDelete] != "" {

@@ -22,36 +22,36 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
-// write.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
+// whether an earlier write was carried out do not count.
 type sight struct {
 	owner *v1beta1.DaemonSet
 	now   time.Time
 	pods  map[types.UID]*corev1.Pod
-	// places are the Nodes, in descending order of their names, and by their names.
+	// places are the Nodes in descending order of their names. byName contains the same Nodes by name.
 	places []*place
 	byName map[string]*place
 	prune  bool
-	// away reports Pods with containers about to restart; nil for none.
+	// away reports whether containers of a Pod are about to restart; nil means that there are none.
 	away func(*corev1.Pod) bool
-	// known reports whether the revision named by a label exists. A revision of a foreign writer is known only after the
-	// cache has shown the revision.
+	// known reports whether the revision in a label exists. A revision of another writer counts only after the cache has
+	// shown the revision.
 	known func(label string) bool
 	shown map[string]bool
 
-	// adoptable are Pods seen at any look as selected and without a controller.
+	// adoptable are Pods that were selected and had no controller at some time during the reconciliation.
 	adoptable map[types.UID]bool
-	// inDoubt is true if the pass began with unanswered writes. decided is true after the pass has taken its view.
+	// inDoubt is true if writes were unanswered when the reconciliation began. decided is true after the Pods were read.
 	inDoubt, decided bool
-	// unsure is true if the time of the view is unknown.
+	// unsure is true if the time at which the Pods were read is unknown.
 	unsure bool
 
-	// touched are Pods that the pass has begun to delete or update. taken are the Nodes without an available Pod as a
-	// consequence.
+	// touched are Pods that the reconciliation has begun to delete or update. taken are the Nodes that lack an available
+	// Pod because of this.
 	touched map[types.UID]bool
 	taken   map[string]bool
-	// made counts the Pods created by the pass, first the Pods on empty Nodes, and beside the Pods beside an available
-	// Pod.
+	// made counts the Pods that the reconciliation has created: first counts Pods on empty Nodes, and beside counts Pods
+	// on Nodes with an available Pod.
 	made, first, beside int
 }
 
@@ -61,8 +61,8 @@ type place struct {
 
 	run, stay, excluded bool
 	pods                []*corev1.Pod
-	// running are the Pods that stay without further action, the oldest first. newest are at the newest revision, old at
-	// older revisions.
+	// running are the Pods that have not ended and are not being deleted, the oldest first. newest are at the newest
+	// revision, old at older revisions.
 	running, newest, old []*corev1.Pod
 }
 
@@ -84,8 +84,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		}
 	}
 	begins := call == nil || v.asks(call)
-	// Before an adoption the pass reads its owner. If the pass has Pods to adopt and began in doubt, the read may also be
-	// a question.
+	// Before an adoption, the reconciliation reads its owner. If there are Pods to adopt and unanswered writes, this
+	// read may also be a check of an earlier write.
 	v.unsure = v.unsure || call != nil && begins && call.Resource.Resource == "daemonsets" && len(v.adoptable) > 0
 	if v.decided = v.decided || !begins && !syncsHistory(call); v.decided {
 		return
@@ -118,19 +118,19 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// asks reports whether a call is a question about an earlier write. Questions come before the view.
+// asks reports whether a call checks an earlier write. Such calls come before the Pods are read.
 func (v *sight) asks(call *faultapi.Call) bool {
 	return v.inDoubt && call.Verb == "get" || call.Verb == "list"
 }
 
-// syncsHistory reports whether a call is for the newest revision. Such calls come between the views of Pods and of
-// Nodes.
+// syncsHistory reports whether a call writes or reads the newest revision. Such calls come after the Pods are read,
+// and before the Nodes are read.
 func syncsHistory(call *faultapi.Call) bool {
 	return call.Resource.Resource == "controllerrevisions" &&
 		(call.Verb == "create" || call.Verb == "get" || call.Verb == "patch" && strings.Contains(string(call.Body), `"revision":`))
 }
 
-// arrange puts the Pods in their places.
+// arrange assigns the Pods to the Nodes.
 func (v *sight) arrange(nodes []corev1.Node) {
 	v.places, v.byName = nil, map[string]*place{}
 	for i := range nodes {
@@ -179,7 +179,7 @@ func (v *sight) onDelete() bool {
 	return v.owner.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType
 }
 
-// desired counts the Nodes wanting a Pod.
+// desired counts the Nodes that should have a Pod.
 func (v *sight) desired() (n int) {
 	for _, p := range v.places {
 		if p.run {
@@ -204,7 +204,7 @@ func (v *sight) burst() int {
 	return max(share(v.owner.Spec.BurstReplicas, v.desired(), 0), 1)
 }
 
-// share is a count, or a percentage of n, with more added before the division's rounding down.
+// share returns a count, or a percentage of n. more is added before the division, which rounds down.
 func share(value *intstr.IntOrString, n, more int) int {
 	if value == nil || value.Type == intstr.Int {
 		return int(ptr.Deref(value, intstr.IntOrString{}).IntVal)
@@ -214,13 +214,14 @@ func share(value *intstr.IntOrString, n, more int) int {
 	return (percent*n + more) / 100
 }
 
-// makesSense reports whether the spec has no values from past admission.
+// makesSense reports whether the spec contains only values that admission accepts.
 func makesSense(set *v1beta1.DaemonSet) bool {
 	budget := set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable
 	return set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType || budget == nil || budget.StrVal != "many"
 }
 
-// fits judges a Node of the schedules: run for a wanted Pod, stay for a tolerated Pod.
+// fits reports how a Pod of the schedules fits a Node: run is true if the Node should get a Pod, stay if a running
+// Pod may stay.
 func fits(spec *corev1.PodSpec, node *corev1.Node) (run, stay bool) {
 	stay = spec.NodeSelector == nil || node.Labels["pool"] == "web"
 	run = stay
@@ -230,7 +231,7 @@ func fits(spec *corev1.PodSpec, node *corev1.Node) (run, stay bool) {
 	return run, stay
 }
 
-// nodeOf is a Pod's Node, or the Node awaited by a Pod.
+// nodeOf returns the Node of a Pod, or the Node for which a Pod was created.
 func nodeOf(pod *corev1.Pod) string {
 	if a := pod.Spec.Affinity; pod.Spec.NodeName == "" && a != nil {
 		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
@@ -252,7 +253,7 @@ func byAge(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// appOf is the part of a Pod's spec changed by the schedules in templates.
+// appOf returns the fields of a Pod's spec that the schedules change in templates.
 func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command, spec.NodeSelector)
 }
@@ -261,7 +262,7 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || !v.known(pod.Labels[apps.LabelRevision])
 }
 
-// isAvailable reports whether a Pod has served for long enough, and nobody is about to take the Pod out.
+// isAvailable reports whether a Pod was ready for minReadySeconds, and is not about to be taken out of service.
 func (v *sight) isAvailable(pod *corev1.Pod) bool {
 	ready := podstate.Condition(pod, corev1.PodReady)
 	state := pod.Labels[apps.LabelLifecycleState]
@@ -269,12 +270,12 @@ func (v *sight) isAvailable(pod *corev1.Pod) bool {
 		!ready.LastTransitionTime.Add(time.Duration(v.owner.Spec.MinReadySeconds)*time.Second).After(v.now)
 }
 
-// serves reports whether a Node has an available Pod untouched by the pass.
+// serves reports whether a Node has an available Pod that the reconciliation has not changed.
 func (v *sight) serves(p *place) bool {
 	return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable)
 }
 
-// waiting are the Nodes without a Pod because creation follows the partition.
+// waiting returns the Nodes that have no Pod because Pods are created by the partition.
 func (v *sight) waiting() map[string]bool {
 	out := map[string]bool{}
 	scale := v.owner.Spec.ScaleStrategy
@@ -299,8 +300,8 @@ func (v *sight) waiting() map[string]bool {
 	return out
 }
 
-// holdsNewest reports whether a Node has a Pod at the newest revision, or will get such a Pod after the end of its
-// present Pod.
+// holdsNewest reports whether a Node has a Pod at the newest revision, or will get such a Pod when its present Pod
+// has ended.
 func (v *sight) holdsNewest(p *place) bool {
 	if v.surge() > 0 {
 		return len(p.newest) > 0
@@ -308,9 +309,9 @@ func (v *sight) holdsNewest(p *place) bool {
 	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return !v.isOutdated(pod) })
 }
 
-// isUnfit reports whether the update may end a Pod because its Node wants none. The first case is an old Pod that may
-// only stay, while more Nodes are served than wanted if the Pod serves. The second case is a new Pod beside an old Pod
-// on a Node that did not accept the new Pod.
+// isUnfit reports whether the update may delete a Pod because its Node should have none. The first case is an old Pod
+// that may only stay: if this Pod is available, more Nodes have an available Pod than wanted. The second case is a
+// new Pod beside an old Pod on a Node that did not accept the new Pod.
 func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
 	leftOut := v.prune && !slices.ContainsFunc(v.places, func(o *place) bool { return o.run && !o.excluded && len(o.old) > 0 })
 	takesPart := leftOut || !v.prune && v.surge() > 0 && slices.Contains(v.kept(), p)
@@ -333,8 +334,8 @@ func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
 	return more > 0
 }
 
-// kept are the Nodes that may be at the newest revision: Nodes already there, Nodes with a started update, and from the
-// highest name on the Nodes not excluded by the selector, until the partition remains.
+// kept returns the Nodes that may be at the newest revision: Nodes that are already, Nodes whose update has begun,
+// and then, from the highest name on, Nodes that the selector does not exclude, until only the partition is left.
 func (v *sight) kept() (kept []*place) {
 	all, waiting := 0, v.waiting()
 	var updated, under, old []*place
@@ -344,7 +345,7 @@ func (v *sight) kept() (kept []*place) {
 		}
 		all++
 		switch {
-		case waiting[p.Name]: // the Node counts among the kept Nodes
+		case waiting[p.Name]: // the Node counts as one of the kept Nodes
 		case len(p.newest) > 0 || len(p.old) > 1:
 			updated = append(updated, p)
 		case len(p.old) == 0 || waits(p.old[0]) || !p.stay:

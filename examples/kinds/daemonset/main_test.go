@@ -26,17 +26,17 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// A DaemonSet is everywhere, so the package has its own control plane. Tests add their own Nodes.
+// A DaemonSet runs on all Nodes, so this package has a control plane of its own. Tests add Nodes of their own.
 var env = controlplanetest.New(controlplane.Options{Nodes: 1, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// owned is the label and the taint of a test's own Nodes, with the test's namespace as value.
+// owned is the key of a label and a taint on a test's own Nodes; the value is the test's namespace.
 const owned = "example.test/owned"
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -44,14 +44,15 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a fresh namespace on the control plane, without controllers and Nodes.
+// idle returns a new namespace on the control plane, without controllers and Nodes.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// start is idle with the controllers running and n Nodes, called n1, n2 and so on behind the namespace.
+// start is like idle, but the controllers run and n Nodes exist. The Nodes are named after the namespace, with n1, n2
+// and so on.
 func start(t testing.TB, n int, change ...func(*manager.Options)) *cluster {
 	t.Helper()
 	c := idle(t)
@@ -72,10 +73,10 @@ func (c *cluster) run(change ...func(*manager.Options)) (stop func()) {
 	return controllertest.Manager(c.t, c.cp, options)
 }
 
-// nodeName is the whole name of a test's own Node.
+// nodeName returns the whole name of a test's own Node.
 func (c *cluster) nodeName(short string) string { return c.namespace + "-" + short }
 
-// addNode adds a Node of the test's own, not tolerated by foreign Pods.
+// addNode adds a Node for the test. Pods of other tests do not tolerate the Node's taint.
 func (c *cluster) addNode(short string, change ...func(*corev1.Node)) {
 	c.t.Helper()
 	c.createNode(c.nodeName(short), append(slices.Clone(change), func(node *corev1.Node) {
@@ -98,7 +99,7 @@ func (c *cluster) createNode(name string, change ...func(*corev1.Node)) {
 	})
 }
 
-// changeNode edits a Node of the test's own.
+// changeNode edits a Node of the test.
 func (c *cluster) changeNode(short string, f func(*corev1.Node)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -111,7 +112,7 @@ func (c *cluster) changeNode(short string, f func(*corev1.Node)) {
 	})
 }
 
-// daemonSet is a DaemonSet for the test's own Nodes with in-place updates, all at once.
+// daemonSet returns a DaemonSet for the test's own Nodes whose Pods are updated in place, all at the same time.
 func (c *cluster) daemonSet(name string, change ...func(*v1beta1.DaemonSet)) *v1beta1.DaemonSet {
 	labels := map[string]string{"app": name}
 	set := &v1beta1.DaemonSet{
@@ -141,12 +142,12 @@ func (c *cluster) daemonSet(name string, change ...func(*v1beta1.DaemonSet)) *v1
 	return set
 }
 
-// standard replaces Pods, a single Pod at a time.
+// standard makes updates replace Pods, one Pod at a time.
 func standard(set *v1beta1.DaemonSet) {
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 }
 
-// create creates the DaemonSet and waits until exactly the Nodes have available Pods.
+// create creates the DaemonSet, and waits until exactly the given Nodes have available Pods.
 func (c *cluster) create(set *v1beta1.DaemonSet, nodes ...string) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), set); err != nil {
@@ -160,7 +161,7 @@ func (c *cluster) get(ctx context.Context, name string) (*v1beta1.DaemonSet, err
 	return set, c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, set)
 }
 
-// change edits the spec, again on conflict.
+// change edits the spec, and tries again after a conflict.
 func (c *cluster) change(name string, f func(*v1beta1.DaemonSet)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -173,7 +174,7 @@ func (c *cluster) change(name string, f func(*v1beta1.DaemonSet)) {
 	})
 }
 
-// until waits until the DaemonSet is as wanted and returns it.
+// until waits until want returns nil for the DaemonSet, and returns the DaemonSet.
 func (c *cluster) until(name string, want func(*v1beta1.DaemonSet) error) (set *v1beta1.DaemonSet) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*minute, func(ctx context.Context) (err error) {
@@ -185,7 +186,8 @@ func (c *cluster) until(name string, want func(*v1beta1.DaemonSet) error) (set *
 	return set
 }
 
-// settled: the status is about the newest spec, and n Nodes have an available Pod, updated ones at the newest revision.
+// settled returns nil if the status is about the newest spec, n Nodes have an available Pod, and updated Nodes have a
+// Pod at the newest revision.
 func settled(n, updated int32) func(*v1beta1.DaemonSet) error {
 	return func(set *v1beta1.DaemonSet) error {
 		s := &set.Status
@@ -196,7 +198,7 @@ func settled(n, updated int32) func(*v1beta1.DaemonSet) error {
 	}
 }
 
-// pods lists the Pods of a DaemonSet, sorted by the names of their Nodes.
+// pods returns the Pods of a DaemonSet, sorted by the names of their Nodes.
 func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{"app": name}); err != nil {
@@ -212,7 +214,7 @@ func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) 
 	return pods, nil
 }
 
-// nodeOf is the short name of a Pod's Node.
+// nodeOf returns the short name of a Pod's Node.
 func (c *cluster) nodeOf(pod *corev1.Pod) string {
 	node, err := nodefit.NodeOf(pod)
 	if err != nil {
@@ -221,7 +223,7 @@ func (c *cluster) nodeOf(pod *corev1.Pod) string {
 	return strings.TrimPrefix(node, c.namespace+"-")
 }
 
-// untilPods waits until exactly the Nodes have an available Pod each, and returns the Pods.
+// untilPods waits until exactly the given Nodes have an available Pod each, and returns the Pods.
 func (c *cluster) untilPods(name string, want ...string) (pods []*corev1.Pod) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*minute, func(ctx context.Context) (err error) {

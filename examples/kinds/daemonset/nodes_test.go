@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestNodes: the Nodes that get a Pod and the Nodes that keep their Pod, while Nodes come, change and go.
+// TestNodes checks which Nodes get a Pod and which Nodes keep their Pod, while Nodes are added, changed and deleted.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -32,7 +32,7 @@ func TestNodes(t *testing.T) {
 	c.untilPods("agent", "n1", "n2", "n3", "n4")
 	t.Logf("a Node that was added has an available Pod after %s", time.Since(began).Round(time.Millisecond))
 
-	// D-1: a taint without effect on running Pods, a taint with effect, and a cordoned Node.
+	// The next taints are a taint without effect on running Pods, a taint with effect on them, and a cordon.
 	taint := func(effect corev1.TaintEffect) func(*corev1.Node) {
 		return func(node *corev1.Node) {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.test/broken", Value: "yes", Effect: effect})
@@ -69,7 +69,7 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// TestIdle: nothing happens where there is nothing to do, whatever kubelets report.
+// TestIdle: if there is nothing to do, the controller sends no request, whatever kubelets report.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -82,7 +82,7 @@ func TestIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.create(c.daemonSet("witness"), "n1", "n2") // by then anything would have happened
+	c.create(c.daemonSet("witness"), "n1", "n2") // by then any request would have been sent
 	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 	for _, r := range requests {
 		if r.Namespace == c.namespace && r.Name == "agent" {

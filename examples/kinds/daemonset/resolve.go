@@ -106,8 +106,8 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 	return s, read.Problems, read.Warnings
 }
 
-// judgeLifecycle warns of hooks that have no effect: updates in place do not wait for a hook, and new Pods count as
-// available without a hook.
+// judgeLifecycle warns of hooks that have no effect: updates in place do not wait for the hook inPlaceUpdate, and new
+// Pods become available without the hook preNormal.
 func judgeLifecycle(read *judge.Reading, hooks pub.Lifecycle) {
 	path := field.NewPath("spec", "lifecycle")
 	if hooks.InPlaceUpdate != nil {

@@ -33,7 +33,7 @@ import (
 
 var tenNodes = []string{"n1", "n10", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}
 
-// TestWrites: two writes for a created Pod, three for a Pod updated in place or recreated.
+// TestWrites counts writes: two for a created Pod, and three for a Pod that is updated in place or recreated.
 func TestWrites(t *testing.T) {
 	c := start(t, 10)
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -70,7 +70,8 @@ func TestWrites(t *testing.T) {
 	next("recreated", map[string]int{"delete pods": 10, "create pods": 10, "patch pods/status": 10})
 }
 
-// TestPartition: a rollout in descending order of Nodes, first halted, then restricted to some Nodes, then released.
+// TestPartition checks a rollout in descending order of Nodes, which is first halted, then restricted to some Nodes,
+// and then released.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
@@ -126,8 +127,8 @@ func TestProgressive(t *testing.T) {
 	c.untilPods("agent", tenNodes...)
 }
 
-// TestStandard watches every event of a rollout by replacement: each Pod is gone before the next Pod comes, and at most
-// two Nodes lack a Pod.
+// TestStandard checks a rollout that replaces Pods at every event: each old Pod is deleted before the new Pod is
+// created, and at most two Nodes lack a Pod.
 func TestStandard(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
@@ -141,8 +142,8 @@ func TestStandard(t *testing.T) {
 	c.untilPods("agent", nodes...)
 }
 
-// TestSurgeLeavesUnfitNodes: the Pod of a Node tainted since goes with the next update, because no new Pod takes its
-// place.
+// TestSurgeLeavesUnfitNodes: if a Node was tainted, its old Pod is deleted in the next update, because the Node gets
+// no new Pod.
 func TestSurgeLeavesUnfitNodes(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -168,7 +169,8 @@ func TestSurgeLeavesUnfitNodes(t *testing.T) {
 	c.untilPods("agent", "n1", "n2")
 }
 
-// TestSurge watches a rollout with a second Pod on a Node first: no Node is ever without an available Pod.
+// TestSurge checks a rollout with maxSurge, where a Node first gets a second Pod: no Node is ever without an
+// available Pod.
 func TestSurge(t *testing.T) {
 	t.Parallel()
 	c := start(t, 4)
@@ -183,8 +185,8 @@ func TestSurge(t *testing.T) {
 	c.untilPods("agent", nodes...)
 }
 
-// watch demands of every event, after the first complete state: at least ready Nodes have a ready Pod outside deletion,
-// and no Node has more than perNode Pods.
+// watch checks every event after the first complete state: at least the given number of Nodes have a ready Pod that
+// is not being deleted, and no Node has more than perNode Pods.
 func (c *cluster) watch(name string, ready, perNode int) {
 	complete := false
 	controllertest.Watch(c.t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
@@ -204,7 +206,8 @@ func (c *cluster) watch(name string, ready, perNode int) {
 	})
 }
 
-// TestSwitchToInPlace: Pods created without the gate are recreated once, and updated in place from then on.
+// TestSwitchToInPlace: Pods that were created without the readiness gate are recreated once. Later updates are made
+// in place.
 func TestSwitchToInPlace(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -226,8 +229,8 @@ func TestSwitchToInPlace(t *testing.T) {
 	}
 }
 
-// TestOnDelete: no Pod is updated, and a Pod deleted by a user returns at the newest revision. The same holds while an
-// update is paused.
+// TestOnDelete: no Pod is updated, and if a user deletes a Pod, the new Pod is at the newest revision. The same holds
+// while an update is paused.
 func TestOnDelete(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -251,8 +254,8 @@ func TestOnDelete(t *testing.T) {
 	}
 }
 
-// TestPreDelete: a Pod held by a hook waits in PreparingDelete until the hook releases the Pod. Then the next Node has
-// its turn.
+// TestPreDelete: a Pod with a preDelete hook waits in the state PreparingDelete until the hook releases the Pod. Then
+// the Pod on the next Node is updated.
 func TestPreDelete(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -293,7 +296,7 @@ func TestPreDelete(t *testing.T) {
 	c.until("agent", settled(2, 2))
 }
 
-// TestBound: without the scheduler Pods are bound when they are created.
+// TestBound: without the scheduler, Pods are bound to their Node when they are created.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -306,8 +309,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestHistory: the limit counts all old revisions, and used revisions stay. A revision written twice costs no Pod its
-// life.
+// TestHistory: the limit counts all old revisions, and revisions in use are kept. If a revision was written twice, no
+// Pod is deleted because of the second copy.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -340,8 +343,8 @@ func TestHistory(t *testing.T) {
 	c.untilRevisions("D-29", 2)
 }
 
-// TestCollision: a foreign revision has the name of the next revision. The controller finds a new name, and counts the
-// collision in the status of the DaemonSet.
+// TestCollision: if a revision of another owner has the name of the next revision, the controller uses another name,
+// and counts the collision in the status of the DaemonSet.
 func TestCollision(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -354,7 +357,7 @@ func TestCollision(t *testing.T) {
 	taken := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}, Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
 	}
-	// The garbage collector would delete the object too, after learning of the kind.
+	// The garbage collector would delete the object, too, but only after learning of the kind.
 	if err := client.IgnoreNotFound(c.Delete(t.Context(), taken.DeepCopy())); err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +397,7 @@ func (c *cluster) untilRevisions(about string, want int) {
 	})
 }
 
-// TestEnded: an ended Pod gets a replacement at once, the next Pod on its Node after a while.
+// TestEnded: a Pod that has ended is replaced at once; the next Pod on this Node only after a pause.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -407,7 +410,7 @@ func TestEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-			// Somebody waiting for the end of the old name must not wait for ever: the next Pod has a new name.
+			// The new Pod has another name, because a client that waits for the deletion of the old name would wait forever.
 			if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod.DeepCopy()); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("D-4: there still is a Pod %s: %w", pod.Name, err)
 			}
@@ -435,7 +438,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// TestBadInput: a condition tells of a spec without possible Pods, and nothing is touched.
+// TestBadInput: a condition reports a spec by which no Pods can be created, and no object is changed.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestCrowding: an update with a second Pod on a Node first never ends on a Node with room for a single Pod.
+// TestCrowding: an update with maxSurge never completes on a Node that can run only one of the two Pods.
 func TestCrowding(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	ports := func(ports ...corev1.ContainerPort) func(*v1beta1.DaemonSet) {

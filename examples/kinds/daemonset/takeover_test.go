@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 )
 
-// identity is the part of a Pod to survive an in-place update.
+// identity contains the fields of a Pod that an in-place update must not change.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []*corev1.Pod) map[types.UID]identity {
@@ -25,15 +25,15 @@ func identities(pods []*corev1.Pod) map[types.UID]identity {
 	return out
 }
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write to any Pod or
-// revision. Then a partition halts a rollout, and the rollout continues to its end, in place and to OpenKruise's own
-// revisions.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left, starts the controller, and checks that no Pod or
+// revision is written. Then a rollout that a partition has halted is completed in place, to the revisions that
+// OpenKruise has written.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
 	for _, node := range []string{"sim-06", "sim-19"} {
 		c.createNode(node)
 	}
-	if err := c.Delete(t.Context(), &corev1.Node{ObjectMeta: metaName("sim-01")}); err != nil { // the control plane's own Node: the Pods are on different Nodes
+	if err := c.Delete(t.Context(), &corev1.Node{ObjectMeta: metaName("sim-01")}); err != nil { // the Node of the control plane; the Pods are on other Nodes
 		t.Fatal(err)
 	}
 	controllertest.Restore(t, c, c.namespace, "testdata/openkruise-1.9/agent.yaml")
@@ -56,7 +56,7 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.change("agent", func(set *v1beta1.DaemonSet) { // back to the revision before
+	c.change("agent", func(set *v1beta1.DaemonSet) { // back to the previous revision
 		set.Spec.Template.Spec.Containers[0].Image = "example.test/agent:v1"
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(1))
 	})
@@ -67,7 +67,7 @@ func TestTakeOver(t *testing.T) {
 	if diff := cmp.Diff(identities(before), identities(after)); err != nil || diff != "" {
 		t.Errorf("the rollout was not in place (-before +after):\n%s, %v", diff, err)
 	}
-	if set.Status.UpdateRevision != "787dd6dbcf" || was.Status.UpdateRevision != "648478f69b" || len(c.revisions(t.Context())) != 3 { // the third is the witness's
+	if set.Status.UpdateRevision != "787dd6dbcf" || was.Status.UpdateRevision != "648478f69b" || len(c.revisions(t.Context())) != 3 { // the third revision belongs to the witness
 		t.Errorf("update revision %s after %s, %d revisions", set.Status.UpdateRevision, was.Status.UpdateRevision, len(c.revisions(t.Context())))
 	}
 }

@@ -70,8 +70,8 @@ func onDelete(obj *v1beta1.DaemonSet) {
 
 const ru = "spec.updateStrategy.rollingUpdate."
 
-// TestUnusable: each message names path, value and the expected value. Creation refuses unusable values in the same
-// words.
+// TestUnusable: each message names the path, the value and the allowed values. Admission refuses the creation of such
+// objects with the same messages.
 func TestUnusable(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	const allowed = `use an integer of at least 0, or a whole percentage such as "30%"`
@@ -169,7 +169,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestOnlyAdmissionRefuses: stored objects with such values keep working, and nobody can write such values any more.
+// TestOnlyAdmissionRefuses: stored objects with such values continue to work, and admission refuses new objects with
+// such values.
 func TestOnlyAdmissionRefuses(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	reserve := func(obj *v1beta1.DaemonSet) {
@@ -317,7 +318,7 @@ func TestValidateV1alpha1(t *testing.T) {
 	}
 }
 
-// TestStoredObjectIsValid: a take-over refuses nothing.
+// TestStoredObjectIsValid: admission accepts an update of an object that OpenKruise has stored.
 func TestStoredObjectIsValid(t *testing.T) {
 	raw, err := os.ReadFile("../../apis/apps/daemonset/testdata/agent.yaml")
 	if err != nil {

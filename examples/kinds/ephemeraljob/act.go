@@ -21,11 +21,11 @@ import (
 // again is the wait before the next reconciliation if the cache does not show the newest state.
 const again = time.Second
 
-// addToPod is the fanout task of a single Pod, because a policy may refuse one Pod and accept the next Pod.
+// addToPod is the fanout task for a single Pod, because a policy may refuse one Pod and accept another.
 func addToPod() fanout.Task { return fanout.Task{Name: "add containers to a Pod"} }
 
-// inject adds the containers to Pods, as many as the job allows to have running containers at the same time. Pods for
-// which the API server has refused the containers before are tried last.
+// inject adds the containers to Pods, up to the number of Pods in which the job may have running containers at the
+// same time. Pods for which the API server has refused the containers before are tried last.
 func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) error {
 	open := slices.Clone(d.Open)
 	turn := func(pod *corev1.Pod) (turn int) {

@@ -13,9 +13,10 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// FuzzDecide decides for a job with Pods in any state: no Pod gets the containers twice, or a name twice, or without
-// being wanted; no more Pods are busy than allowed; an ended job stays as ended; a job that does not go on says why; a
-// second decision, on the Pods in another order, equals the first.
+// FuzzDecide decides for a job with Pods in any state. No Pod gets the containers twice, gets two containers of the
+// same name, or gets containers although it is not wanted. The number of busy Pods stays within the limit. The status
+// of an ended job does not change, and a job that waits says why. A second decision, with the Pods in another order,
+// equals the first.
 func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec, podBytes []byte) {
 		j, pods := drawn(spec), drawnPods(podBytes)
@@ -102,7 +103,7 @@ func drawn(data []byte) *v1alpha1.EphemeralJob {
 		case 2:
 			ended(v1alpha1.EphemeralJobFailed, at(3)/5)(j)
 		case 3:
-			j.Status.Phase = v1alpha1.EphemeralJobSucceeded // without times
+			j.Status.Phase = v1alpha1.EphemeralJobSucceeded // the status has no times
 		}
 	})
 }

@@ -22,7 +22,7 @@ func timeAt(n int) *metav1.Time { return new(metav1.NewTime(second(n))) }
 
 type edit = func(*v1alpha1.EphemeralJob)
 
-// job is a job for all Pods labelled app=web, acceptable to admission, after edits.
+// job returns a job for all Pods with the label app=web. Admission accepts the job, after edits.
 func job(edits ...edit) *v1alpha1.EphemeralJob {
 	out := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "look", UID: "job", Generation: 1}}
 	out.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -68,9 +68,9 @@ func ended(phase v1alpha1.EphemeralJobPhase, n int) edit {
 	}
 }
 
-// pod returns a Pod whose creation time is the given second. The further arguments are containers, each with name and
-// state: "debugger ok". States are: ok, exit1, run, pull, wait, broken, and ? for none. A container of somebody else
-// begins with "!".
+// pod returns a Pod whose creation time is the given second. The further arguments are containers, each with a name
+// and a state: "debugger ok". The states are ok, exit1, run, pull, wait, broken, and ? for none. The name of a
+// container that the job has not added begins with "!".
 func pod(name string, at int, have ...string) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "7", CreationTimestamp: *timeAt(at), Labels: map[string]string{"app": "web"},
@@ -111,7 +111,7 @@ func dying(p *corev1.Pod)      { p.DeletionTimestamp = timeAt(1) }
 func over(p *corev1.Pod)       { p.Status.Phase = corev1.PodSucceeded }
 func unlabelled(p *corev1.Pod) { p.Labels = nil }
 
-// told is a decision in a line: the phase with numbers, the Pods that get containers, and the conditions.
+// told returns a decision in one line: the phase with numbers, the Pods that get containers, and the conditions.
 func told(d *decision) string {
 	s := &d.Status
 	text := fmt.Sprintf("%s match=%d running=%d waiting=%d succeeded=%d failed=%d", s.Phase, s.Matches, s.Running, s.Waiting, s.Succeeded, s.Failed)
@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestMessages: whoever reads the conditions learns numbers, names and the next step.
+// TestMessages: the conditions contain numbers, names and the next step.
 func TestMessages(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -244,7 +244,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestWake: a job is looked at again at the deadline and at the end of the TTL, which come without an event.
+// TestWake: a job is reconciled again at the deadline and at the end of the TTL, because no event announces these
+// times.
 func TestWake(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -263,7 +264,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestMark: each container has the mark of the job, once.
+// TestMark: each added container has the job's UID in its environment, once.
 func TestMark(t *testing.T) {
 	j := job(containers("x", "y"), func(j *v1alpha1.EphemeralJob) {
 		j.Spec.Template.EphemeralContainers[1].Env = []corev1.EnvVar{{Name: apps.EnvEphemeralJobID, Value: "forged"}, {Name: "A", Value: "b"}}
@@ -282,7 +283,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestGoesOn: a deleted job leaves unfinished containers, whatever the template says.
+// TestGoesOn: when a job is deleted, its unfinished containers are found, also those that the template no longer
+// contains.
 func TestGoesOn(t *testing.T) {
 	got := goesOn([]*corev1.Pod{
 		pod("a", 1, "debugger run"), pod("b", 1, "debugger ok"), pod("c", 1, "!debugger run"), pod("d", 1, "former ?"),
@@ -293,7 +295,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestChanged: EJ-15.
+// TestChanged checks for which changes of a Pod the job is reconciled.
 func TestChanged(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -317,7 +319,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestPodFields: a decision on what the cache keeps of a foreign Pod is the decision on the whole Pod.
+// TestPodFields: a decision about the fields of a Pod that the cache keeps equals the decision about the whole Pod.
 func TestPodFields(t *testing.T) {
 	j := job(parallelism(5))
 	var whole, kept []*corev1.Pod

@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
-// write.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
+// whether an earlier write was carried out do not count.
 type sight struct {
 	owner *v1alpha1.EphemeralJob
 	pods  map[types.UID]*corev1.Pod
@@ -43,7 +43,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// the judge's own reading of Pods: all Pods of a story have the label of the job, or another.
+// The next functions read Pods without the controller's code. All Pods of a story have the label of the job, or
+// another label.
 
 func wants(pod *corev1.Pod) bool {
 	return pod.Labels["app"] == "web" && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
@@ -67,7 +68,7 @@ func markOf(c *corev1.EphemeralContainer) string {
 	return ""
 }
 
-// stand is how a Pod stands to a job: "open", "taken", "busy", "well" or "failed".
+// stand says what a Pod means for a job: "open", "taken", "busy", "well" or "failed".
 func stand(j *v1alpha1.EphemeralJob, pod *corev1.Pod) string {
 	own, taken, ended, failed := 0, false, 0, false
 	for i := range pod.Spec.EphemeralContainers {
@@ -100,7 +101,7 @@ func stand(j *v1alpha1.EphemeralJob, pod *corev1.Pod) string {
 	return "busy"
 }
 
-// sorted are the Pods of a view that count for the job, by their standing, the oldest first.
+// sorted returns the Pods of a view that count for the job, by the result of stand, the oldest first.
 func (v *sight) sorted() map[string][]*corev1.Pod { return sorted(v.owner, mapValues(v.pods)) }
 
 func mapValues(m map[types.UID]*corev1.Pod) (out []*corev1.Pod) {
@@ -147,7 +148,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeAddition: a wanted Pod gets exactly the containers of the template, and nothing else changes.
+// judgeAddition: a wanted Pod gets exactly the containers of the template, and no other field changes.
 func (w *story) judgeAddition(v *sight, before, after *corev1.Pod) {
 	j, name := v.owner, before.Name
 	if j.Spec.Paused || isOver(&j.Status) || j.DeletionTimestamp != nil || len(j.Spec.Template.EphemeralContainers) == 0 {
@@ -180,7 +181,8 @@ func (w *story) judgeAddition(v *sight, before, after *corev1.Pod) {
 	w.judgeNumbers(v, name)
 }
 
-// judgeNumbers compares the Pods that have containers now, as far as the job could know of the Pods, with the limits.
+// judgeNumbers compares the Pods that have containers now, as far as the controller could know these Pods, with the
+// limits.
 func (w *story) judgeNumbers(v *sight, name string) {
 	busy, have := 0, 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -203,7 +205,7 @@ func (w *story) judgeNumbers(v *sight, name string) {
 	}
 }
 
-// judgeJob: a job over stays over, and goes after being over for long enough. Only the finalizer changes besides.
+// judgeJob: an ended job stays ended, and is deleted only after its TTL. Otherwise only the finalizer changes.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*v1alpha1.EphemeralJob)
 	after, _ := x.After.(*v1alpha1.EphemeralJob)
@@ -230,8 +232,8 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeFinalizers: a job under way gets the finalizer, and a deleted job loses the finalizer. after is nil for a job
-// gone with the finalizer.
+// judgeFinalizers: a job in progress gets the finalizer, and a job that is being deleted loses the finalizer. after
+// is nil if the job was deleted with the finalizer's removal.
 func (w *story) judgeFinalizers(before, after *v1alpha1.EphemeralJob) {
 	had := slices.Contains(before.Finalizers, apps.FinalizerEphemeralJob)
 	if had != (before.DeletionTimestamp != nil) {
@@ -247,7 +249,7 @@ func (w *story) judgeFinalizers(before, after *v1alpha1.EphemeralJob) {
 	}
 }
 
-// judgeEnd: a job ends for a reason.
+// judgeEnd: a job ends only for a valid reason.
 func (w *story) judgeEnd(v *sight, is *v1alpha1.EphemeralJobStatus) {
 	groups, j := v.sorted(), v.owner
 	well, failed := len(groups["well"]), len(groups["failed"])
@@ -266,11 +268,11 @@ func (w *story) judgeEnd(v *sight, is *v1alpha1.EphemeralJobStatus) {
 	}
 }
 
-// converged: each job able to end has ended, the numbers are right, and a job that has not ended says why.
+// converged: each job that can end has ended, the numbers are right, and a job that has not ended says why.
 func (w *story) converged() {
 	j := w.owner()
 	if j == nil {
-		return // judged at its deletion
+		return // the deletion was checked when it happened
 	}
 	s := &j.Status
 	if j.DeletionTimestamp != nil {

@@ -26,14 +26,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, a Pod gets the containers of a job once, only while the Pod is wanted, and no more Pods
-// are busy than allowed; nothing else of a Pod changes; a job ends for a reason, stays ended, and goes when its time is
-// over. In the end each job able to end has ended, and each other job says why.
+// TestFaults: under any faults, a Pod gets the containers of a job once, and only while the Pod is wanted. The number
+// of busy Pods stays within the limit, and no other field of a Pod changes. A job ends only for a valid reason, stays
+// ended, and is deleted only after its TTL. In the end each job that can end has ended, and each other job says why.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -55,12 +55,13 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
-	pods int // made so far
-	// policy selects the refusals of the API server: none, ephemeral containers, those of a Pod, or writes to jobs.
+	pods int // number of Pods created so far
+	// policy says which requests the API server refuses: none, ephemeral containers, those of a single Pod, or writes to
+	// jobs.
 	policy int
 	denied string
 }
@@ -96,7 +97,7 @@ func (w *story) newPod() {
 	w.must(w.User.Create(context.Background(), pod))
 }
 
-// submit makes a job.
+// submit creates a job.
 func (w *story) submit() {
 	j := job(func(j *v1alpha1.EphemeralJob) { j.UID, j.Generation, j.Name = "", 0, "look" })
 	w.template(j)
@@ -139,7 +140,7 @@ func (w *story) tell(j *v1alpha1.EphemeralJob) {
 		ptr.Deref(j.Spec.ActiveDeadlineSeconds, -1), ptr.Deref(j.Spec.TTLSecondsAfterFinished, -1), j.Spec.Paused)
 }
 
-// owner is the job, nil if there is none.
+// owner returns the job, or nil if there is none.
 func (w *story) owner() *v1alpha1.EphemeralJob {
 	j, _ := w.Server.Stored(&v1alpha1.EphemeralJob{}, client.ObjectKey{Namespace: namespace, Name: "look"}).(*v1alpha1.EphemeralJob)
 	if j == nil {
@@ -183,7 +184,7 @@ func (w *story) users() {
 	}
 }
 
-// exit has an ephemeral container of a Pod end.
+// exit ends an ephemeral container of a Pod.
 func (w *story) exit(pod *corev1.Pod, badly bool) (did bool) {
 	if pod == nil || pod.Spec.NodeName == "" {
 		return false
@@ -204,7 +205,7 @@ func (w *story) exit(pod *corev1.Pod, badly bool) (did bool) {
 	return did || reported
 }
 
-// finish ends running ephemeral containers well, one at a time.
+// finish ends running ephemeral containers successfully, one at a time.
 func (w *story) finish() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && w.exit(pod, false) {
@@ -231,7 +232,8 @@ func (w *story) relabel(pod *corev1.Pod) {
 	w.must(w.User.Update(context.Background(), pod))
 }
 
-// intrude adds an ephemeral container, maybe with a name of the job and the mark of another job.
+// intrude adds an ephemeral container as another client, perhaps with a name in the job's template, or with the UID
+// of another job.
 func (w *story) intrude(pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -254,7 +256,7 @@ func (w *story) edit(j *v1alpha1.EphemeralJob) {
 	case n < 11:
 		w.limits(j)
 	default:
-		j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{} // as admission allows
+		j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{} // admission allows an empty list
 	}
 	w.tell(j)
 	w.must(w.User.Update(context.Background(), j))
@@ -268,7 +270,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// settle makes the last wish fulfillable.
+// settle changes the last spec so that the controller can reach the wanted state.
 func (w *story) settle() {
 	w.policy = 0
 	w.Nodes.Images.SetBroken("tool:v1", false)

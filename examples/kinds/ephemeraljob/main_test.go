@@ -35,7 +35,7 @@ const (
 	agent  = "kruise-manager/test ephemeraljob-controller"
 )
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -43,8 +43,8 @@ type cluster struct {
 	namespace string
 }
 
-// start returns a fresh namespace with Pods, made one after the other, and the controller running. No Pod ever has more
-// containers than allowed, whoever looks.
+// start returns a new namespace with Pods that are created one after the other, and with the controller running. The
+// test fails if more Pods than parallelism allows have running containers at any time.
 func start(t testing.TB, parallelism int, pods ...string) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -80,7 +80,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: rows, Loops: []kinds.Loop{}})
 }
 
-// pod makes a Pod that runs for ever.
+// pod creates a Pod that runs forever.
 func (c *cluster) pod(name string) {
 	c.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: map[string]string{"app": "web"}}}
@@ -90,7 +90,7 @@ func (c *cluster) pod(name string) {
 	}
 }
 
-// job makes the job of the sample, with a command, after edits.
+// job creates the job of the sample, with a command, after edits.
 func (c *cluster) job(command string, edits ...func(*v1alpha1.EphemeralJobSpec)) {
 	c.t.Helper()
 	raw, err := os.ReadFile("testdata/sample.yaml")
@@ -148,7 +148,7 @@ func (c *cluster) with(name string) (names []string) {
 	return names
 }
 
-// add adds an ephemeral container as somebody else, marked by another process of a job, or by nobody.
+// add adds an ephemeral container as another client, with the UID of a job or with none.
 func (c *cluster) add(pod, name, command string, job types.UID) {
 	c.t.Helper()
 	body := fmt.Sprintf(`{"spec":{"ephemeralContainers":[{"name":%q,"image":"example.test/shell:v1","command":["sh","-c",%q],"env":[{"name":%q,"value":%q}]}]}}`,
@@ -172,7 +172,7 @@ func (c *cluster) change(f func(*v1alpha1.EphemeralJob)) {
 	})
 }
 
-// condition waits for a reason in a condition.
+// condition waits until a condition has a reason.
 func (c *cluster) condition(t v1alpha1.EphemeralJobConditionType, reason string) *v1alpha1.EphemeralJobCondition {
 	c.t.Helper()
 	var found *v1alpha1.EphemeralJobCondition
@@ -189,7 +189,7 @@ func (c *cluster) condition(t v1alpha1.EphemeralJobConditionType, reason string)
 	return found
 }
 
-// told waits for an event of the job that contains a text.
+// told waits for an event about the job that contains a text.
 func (c *cluster) told(name, text string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {

@@ -31,7 +31,7 @@ func FuzzFaults(f *testing.F) {
 	})
 }
 
-// ownRules are values that admission requires, and the API server fills in.
+// ownRules returns rules that only admission checks: the values are required, but the API server sets defaults.
 func ownRules() (out []string) {
 	for _, i := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"} {
 		for _, name := range []string{"imagePullPolicy", "terminationMessagePolicy"} {

@@ -28,8 +28,8 @@ type spec = v1alpha1.EphemeralJobSpec
 func parallelism(n int32) func(*spec) { return func(s *spec) { s.Parallelism = &n } }
 func all(s *spec)                     { s.Replicas = nil }
 
-// TestSample runs the sample, in two of three Pods and one at a time: a patch for each Pod, and the status beside. Then
-// the TTL deletes the job.
+// TestSample runs the sample in two of three Pods, one Pod at a time: the controller sends one patch for each Pod,
+// besides writes of the status. Then the controller deletes the job after its TTL.
 func TestSample(t *testing.T) {
 	c := start(t, 1, "a", "b", "c")
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -72,7 +72,7 @@ func (c *cluster) untilGone(id string) {
 	})
 }
 
-// TestEnds: whichever way the containers end.
+// TestEnds checks the end of the job for containers that end in different ways.
 func TestEnds(t *testing.T) {
 	c := start(t, 3, "a", "b", "c")
 	c.job("sh -c false", all, parallelism(3), func(s *spec) { s.Template.EphemeralContainers[0].Command[2] = "sleep 1; exit 4" })
@@ -83,7 +83,7 @@ func TestEnds(t *testing.T) {
 	c.told(apps.EventEphemeralJobFailed, "a, b, c")
 }
 
-// TestNameTaken: a Pod in which somebody else has used the name is left alone.
+// TestNameTaken: a Pod in which another client has used the container's name is not changed.
 func TestNameTaken(t *testing.T) {
 	c := start(t, 2, "a", "b", "c")
 	c.add("b", "debugger", "sleep infinity", "") // the name is taken there
@@ -95,7 +95,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// TestTakeOver: containers that OpenKruise has added for a job are the job's.
+// TestTakeOver: containers that OpenKruise has added for a job count as containers of the job.
 func TestTakeOver(t *testing.T) {
 	c := start(t, 2, "a", "b", "c")
 	c.job("sleep 1", func(s *spec) { s.Paused = true })
@@ -115,7 +115,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestLabels: a Pod that is relabelled gets the containers, and a Pod that comes later, too.
+// TestLabels: a Pod gets the containers when its labels change, or when it is created later.
 func TestLabels(t *testing.T) {
 	c := start(t, 2)
 	c.job("sleep 1", parallelism(2))
@@ -134,7 +134,7 @@ func TestLabels(t *testing.T) {
 	c.until(v1alpha1.EphemeralJobSucceeded, 2, 0, 0, 2, 0)
 }
 
-// TestPauseAndDeadline: a paused job adds nothing, and a deadline ends a job whose containers go on.
+// TestPauseAndDeadline: a paused job adds no containers, and a deadline ends a job whose containers still run.
 func TestPauseAndDeadline(t *testing.T) {
 	c := start(t, 1, "a", "b")
 	c.job("sleep infinity", all, func(s *spec) { s.Paused = true })
@@ -157,8 +157,8 @@ func TestPauseAndDeadline(t *testing.T) {
 	}
 }
 
-// TestRefused: a Pod that does not take the containers is told about and rests, and other Pods get the containers. A
-// change of the spec is tried at once.
+// TestRefused: if the API server refuses the containers for a Pod, the status says so and the Pod is tried again
+// later, while other Pods get the containers. After a change of the spec, the Pod is tried at once.
 func TestRefused(t *testing.T) {
 	c := start(t, 1)
 	odd := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "a", Labels: map[string]string{"app": "web"}}}
@@ -186,7 +186,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPolicy: a policy against the finalizer is told about, and the job goes on without the policy.
+// TestPolicy: if a policy refuses the finalizer, an event says so, and the job continues after the policy was
+// removed.
 func TestPolicy(t *testing.T) {
 	c := start(t, 1)
 	probe, other := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+apps.FinalizerEphemeralJob+`"]}}`)), &v1alpha1.EphemeralJob{}
@@ -232,7 +233,7 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
-// forbid puts an admission policy for updates of jobs in force.
+// forbid creates an admission policy that refuses updates of jobs.
 func (c *cluster) forbid(unless string) (stop func()) {
 	c.t.Helper()
 	name := metav1.ObjectMeta{Name: c.namespace + "-jobs"}
@@ -262,7 +263,8 @@ func (c *cluster) forbid(unless string) (stop func()) {
 	return stop
 }
 
-// TestUnusable: a spec that bypassed admission is told about, and its repair works.
+// TestUnusable: a condition reports an invalid spec that was stored without admission, and the job works after the
+// spec was repaired.
 func TestUnusable(t *testing.T) {
 	c := start(t, 1, "a", "b")
 	c.job("sleep 1", func(s *spec) { s.Template.EphemeralContainers = []corev1.EphemeralContainer{} })

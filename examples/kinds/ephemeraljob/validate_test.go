@@ -85,7 +85,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestUsable: the controller works with all values of a spec that OpenKruise stores, save what no Pod would take.
+// TestUsable: the controller works with all values of a spec that OpenKruise stores, except values that the API
+// server would refuse in every Pod.
 func TestUsable(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -105,7 +106,7 @@ func TestUsable(t *testing.T) {
 	}
 }
 
-// begins are the errors without values.
+// begins returns the errors without values.
 func begins(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, err.Field+": "+err.Type.String())

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/workloads"
 )
 
-// asking is a StatefulSet with the listed annotations, each after "kruise.io/".
+// asking returns a StatefulSet with the given annotations, whose keys follow the prefix "kruise.io/".
 func asking(uid types.UID, list ...string) *workloads.Workload {
 	annotations := map[string]string{}
 	for key, value := range pairs(list...) {
@@ -32,7 +32,7 @@ const (
 	keeps    = "persistent-pod-annotations=ip"
 )
 
-// wantedSpec is the spec for the annotations above.
+// wantedSpec returns the spec that the annotations of asking request.
 func wantedSpec(edits ...func(*v1beta1.PersistentPodStateSpec)) *v1beta1.PersistentPodStateSpec {
 	s := &v1beta1.PersistentPodStateSpec{
 		TargetReference:            v1beta1.PersistentPodStateTarget{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"},

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// at is the record of a Pod on a Node, with some of its labels: "zone=a".
+// at returns the record of a Pod on a Node, with labels of the Node such as "zone=a".
 func at(node string, labels ...string) v1beta1.PodState {
 	return v1beta1.PodState{NodeName: node, NodeTopologyLabels: pairs(labels...)}
 }
@@ -75,7 +75,7 @@ func whenDeleted(s *v1beta1.PersistentPodStateSpec) {
 	s.PersistentPodStateRetentionPolicy = v1beta1.PersistentPodStateWhenDeleted
 }
 
-// wants is a workload with the given wanted ordinals.
+// wants returns a workload with the given wanted ordinals.
 func wants(t testing.TB, start, replicas int, reserved ...intstr.IntOrString) *workloads.Workload {
 	t.Helper()
 	set, err := ordinals.Of(ordinals.Paths{}, start, replicas, reserved...)
@@ -186,7 +186,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestThousandsFit: 10,000 records of short names fit, and the result's JSON stays within the limit.
+// TestThousandsFit: 10,000 records of Pods with short names fit, and their JSON stays within the limit.
 func TestThousandsFit(t *testing.T) {
 	all := records{}
 	for i := range 10_000 {
@@ -207,8 +207,8 @@ func TestThousandsFit(t *testing.T) {
 	}
 }
 
-// FuzzRecord: the record of an existing or wanted Pod never goes, and every recorded value comes from a Node or an
-// earlier record.
+// FuzzRecord: the record of an existing or wanted Pod is never dropped, and every recorded value comes from a Node or
+// from an earlier record.
 func FuzzRecord(f *testing.F) {
 	f.Add(uint8(3), uint8(1), uint8(5), uint8(0b101), uint8(0b010), false, 200)
 	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0xff), true, 1000)

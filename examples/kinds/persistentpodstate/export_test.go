@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// SetupWithoutKinds is Setup without kinds beside StatefulSets.
+// SetupWithoutKinds is Setup with StatefulSets as the only workload kinds.
 func SetupWithoutKinds(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	return setup(ctx, mgr, c, noKinds{}, options)
 }
 
-// noKinds are none beside StatefulSets.
+// noKinds provides no workload kinds besides StatefulSets.
 type noKinds struct{}
 
 func (noKinds) Served() []schema.GroupVersionKind { return nil }

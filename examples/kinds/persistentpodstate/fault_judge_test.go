@@ -19,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the start of a task's view: the lengths of the workloads' histories at the first look.
+// sight says when a task has begun: it contains the lengths of the workloads' histories at the first read.
 type sight struct {
 	lengths map[string]int
-	uids    map[types.UID]bool // UIDs of the PersistentPodStates of the name shown by the task's cache
+	uids    map[types.UID]bool // UIDs of the PersistentPodStates of this name that the task's cache has shown
 }
 
 func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
@@ -40,7 +40,7 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 	}
 }
 
-// since returns the moments of a workload possibly seen by a task on the API server.
+// since returns the states of a workload that a task may have read from the API server.
 func (w *story) since(task *chaos.Task, name string) []moment {
 	s, ok := task.View.(*sight)
 	if !ok {
@@ -50,7 +50,7 @@ func (w *story) since(task *chaos.Task, name string) []moment {
 	return w.history[name][max(s.lengths[name]-1, 0):]
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	if write.Call.Resource.Resource != "persistentpodstates" {
 		return
@@ -92,7 +92,7 @@ func isControlledBy(state *v1beta1.PersistentPodState, m moment) bool {
 	return ref != nil && string(ref.UID) == m.uid
 }
 
-// judgeRecords: dropped records were unneeded, and new records were true.
+// judgeRecords: only records that are not needed were dropped, and new records were true.
 func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.PersistentPodState) {
 	name := after.Name
 	moments := w.since(write.Task, name)
@@ -122,8 +122,8 @@ func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.Persiste
 	}
 }
 
-// converged: each ready Pod has its record, and no unneeded record exists. Exactly the wanted PersistentPodStates are
-// generated.
+// converged: each ready Pod has its record, and no other record exists, except of wanted Pods. Exactly the requested
+// PersistentPodStates were generated.
 func (w *story) converged() {
 	for _, state := range faultapi.All[*v1beta1.PersistentPodState](w.Server) {
 		w.convergedRecords(state)
@@ -137,7 +137,7 @@ func (w *story) converged() {
 	case state != nil && metav1.GetControllerOf(state) == nil:
 		if asked == "true" && required == keys(state) && state.Spec.TargetReference.APIVersion == "apps/v1" {
 			w.Failf("converged", "%s is what is asked for, and is nobody's", state.Name)
-		} // else a user's
+		} // otherwise a user has created the object
 	case asked == "true" && required != "" && state == nil:
 		w.Failf("converged", "nothing is generated")
 	case asked == "true" && required != "" && keys(state) != required:

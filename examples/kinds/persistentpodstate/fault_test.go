@@ -29,11 +29,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no record of a wanted Pod is lost, every record was true when written, and foreign
-// PersistentPodStates stay untouched. In the end each ready Pod has its record, and no unneeded record remains.
+// TestFaults: under any faults, no record of a wanted Pod is lost, every record was true when it was written, and
+// PersistentPodStates of users are not changed. In the end each ready Pod has its record, and no unneeded record is
+// left.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -54,15 +55,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule. Three workloads have a PersistentPodState each: db of Kubernetes, web of this group, and gen
-// with a generated PersistentPodState.
+// story is the state of a fault schedule. Three workloads have a PersistentPodState each: db of Kubernetes, web of
+// this group, and gen with a generated PersistentPodState.
 type story struct {
 	*chaos.World
 
 	denied  bool
-	history map[string][]moment        // states of workloads over time, the present state last
-	ran     map[string]map[string]bool // Nodes of formerly ready Pods, by the Pods' names
-	labels  map[string]map[string]bool // zones of Nodes over time
+	history map[string][]moment        // states of the workloads over time, the present state last
+	ran     map[string]map[string]bool // Nodes on which Pods were ready, by the Pods' names
+	labels  map[string]map[string]bool // zones that the Nodes have had
 }
 
 const space = "ns"
@@ -93,7 +94,7 @@ func (w *story) begin() {
 	}
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	name := workloadNames()[w.Rand().IntN(3)]
 	switch n := w.Rand().IntN(24); {
@@ -138,7 +139,7 @@ func (w *story) userNode(name string) {
 	w.check()
 }
 
-// numbers draws the numbers for a workload.
+// numbers returns random numbers for the spec of a workload.
 func (w *story) numbers() (replicas, start int32, reserved []intstr.IntOrString) {
 	replicas = int32(w.Rand().IntN(4))
 	if w.Chance(30) {
@@ -150,7 +151,7 @@ func (w *story) numbers() (replicas, start int32, reserved []intstr.IntOrString)
 	return replicas, start, reserved
 }
 
-// workload returns a workload, nil if there is none.
+// workload returns a workload, or nil if there is none.
 func (w *story) workload(name string) client.Object {
 	key := client.ObjectKey{Namespace: space, Name: name}
 	if name == "web" {
@@ -221,8 +222,8 @@ func (w *story) endWorkload(name string) {
 	w.note(name)
 }
 
-// replaceWorkload acts like kubectl delete --cascade=orphan and kubectl apply: the garbage collector takes the
-// references to the workload off all dependents.
+// replaceWorkload acts like kubectl delete --cascade=orphan and kubectl apply: the garbage collector removes the
+// owner references to the workload from all dependents.
 func (w *story) replaceWorkload(object client.Object) {
 	orphan := func(object client.Object) {
 		object.SetOwnerReferences(nil)
@@ -257,7 +258,7 @@ func (w *story) replaceWorkload(object client.Object) {
 	}
 }
 
-// annotations are the wishes of the workload gen.
+// annotations returns random annotations for the workload gen, which request a PersistentPodState or not.
 func (w *story) annotations() map[string]string {
 	out := map[string]string{apps.AnnotationGeneratePersistentPodState: []string{"true", "true", "false"}[w.Rand().IntN(3)]}
 	if w.Chance(80) {
@@ -278,7 +279,7 @@ func (w *story) annotate() {
 	w.note("gen")
 }
 
-// states are the PersistentPodStates there are.
+// state returns the PersistentPodState of a name, or nil if there is none.
 func (w *story) state(name string) *v1beta1.PersistentPodState {
 	state, _ := w.Server.Stored(&v1beta1.PersistentPodState{}, client.ObjectKey{Namespace: space, Name: name}).(*v1beta1.PersistentPodState)
 	return state
@@ -292,7 +293,7 @@ func (w *story) makeState(name string) {
 		state.Spec.TargetReference.APIVersion = "apps.kruise.io/v1alpha1"
 	case "gen":
 		if w.Chance(70) {
-			return // the generator makes the object
+			return // the generator creates this object
 		}
 	}
 	state.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: []string{"zone"}}
@@ -300,7 +301,7 @@ func (w *story) makeState(name string) {
 	w.Logf("user: creates PersistentPodState %s", name)
 }
 
-// userState changes, deletes or makes a PersistentPodState.
+// userState changes, deletes or creates a PersistentPodState.
 func (w *story) userState(name string) {
 	state := w.state(name)
 	if state == nil {
@@ -312,7 +313,7 @@ func (w *story) userState(name string) {
 		w.must(w.User.Delete(context.Background(), state))
 		w.Logf("user: deletes PersistentPodState %s", name)
 		if w.Chance(50) {
-			w.makeState(name) // another of the name
+			w.makeState(name) // another object of the same name
 		}
 		return
 	}
@@ -352,7 +353,7 @@ func (w *story) pods(workload string) (out []*corev1.Pod) {
 	return out
 }
 
-// sync takes a step of the workload's controller, and reports whether there was a step to take.
+// sync takes the next step of the workload's controller, and reports whether there was a step to take.
 func (w *story) sync(name string) bool {
 	object := w.workload(name)
 	if object == nil || object.GetDeletionTimestamp() != nil {
@@ -379,7 +380,7 @@ func (w *story) sync(name string) bool {
 	return false
 }
 
-// makePod makes a Pod as changed by admission, and binds the Pod to a suitable Node, if any.
+// makePod creates a Pod as admission would change the Pod, and binds the Pod to a suitable Node, if there is one.
 func (w *story) makePod(owner client.Object, name string) {
 	kind := appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 	if owner.GetName() == "web" {
@@ -403,7 +404,7 @@ func (w *story) makePod(owner client.Object, name string) {
 	}
 	w.Nodes.Schedule(pod, chosen)
 	w.Logf("%s creates Pod %s on %s, asked for %v", owner.GetName(), name, chosen, pod.Spec.NodeSelector)
-	if w.Chance(60) { // the kubelet is quick, and caches are behind
+	if w.Chance(60) { // the kubelet reports before the caches are up to date
 		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 		w.Nodes.Run(pod.UID)
 		w.Nodes.SetReady(pod.UID, "app", true)
@@ -411,7 +412,7 @@ func (w *story) makePod(owner client.Object, name string) {
 	}
 }
 
-// restart deletes a Pod, at once or with time to end.
+// restart deletes a Pod, with or without a grace period.
 func (w *story) restart() {
 	pod := w.AnyPod()
 	if pod == nil || pod.DeletionTimestamp != nil {
@@ -446,7 +447,7 @@ func (w *story) settle() {
 	}
 }
 
-// denies is a policy against writes of records.
+// denies refuses writes of records while a policy is in force.
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if w.denied && call.Resource.Resource == "persistentpodstates" {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentpodstates"}, call.Name, errors.New("a policy denies it"))
@@ -473,14 +474,14 @@ func set(of map[string]map[string]bool, key, value string) {
 	of[key][value] = true
 }
 
-// moment is the state of a workload at a time.
+// moment is the state of a workload at a point in time.
 type moment struct {
 	there, asks bool
 	uid         string
 	wanted      map[string]bool
 }
 
-// note records the state of a workload from now on.
+// note appends the present state of a workload to its history.
 func (w *story) note(name string) {
 	m := moment{wanted: map[string]bool{}}
 	if object := w.workload(name); object != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The package has its own control plane: the webhooks are asked about all Pods.
+// This package has a control plane of its own, because the webhooks review all Pods.
 var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -51,7 +51,7 @@ func pairs(list ...string) map[string]string {
 	return out
 }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -80,7 +80,7 @@ func (c *cluster) nodes() []corev1.Node {
 	return list.Items
 }
 
-// on is the cluster for another test, in a fresh namespace.
+// on returns a copy of the cluster for another test, in a new namespace.
 func (c *cluster) on(t *testing.T) *cluster {
 	return &cluster{c.WithWatch, t, c.cp, env.Namespace(t)}
 }
@@ -101,7 +101,7 @@ func template() corev1.PodTemplateSpec {
 	}
 }
 
-// builtIn is a StatefulSet of Kubernetes.
+// builtIn returns a StatefulSet of Kubernetes.
 func (c *cluster) builtIn(name string, replicas int32, annotations ...string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Annotations: pairs(annotations...)},
@@ -112,7 +112,7 @@ func (c *cluster) builtIn(name string, replicas int32, annotations ...string) *a
 	}
 }
 
-// advanced is a StatefulSet of this group.
+// advanced returns a StatefulSet of this group.
 func (c *cluster) advanced(name string, replicas int32) *v1beta1.StatefulSet {
 	return &v1beta1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
@@ -123,7 +123,7 @@ func (c *cluster) advanced(name string, replicas int32) *v1beta1.StatefulSet {
 	}
 }
 
-// keep is a PersistentPodState for a workload.
+// keep returns a PersistentPodState for a workload.
 func (c *cluster) keep(apiVersion, kind, name string, edits ...func(*v1beta1.PersistentPodStateSpec)) *v1beta1.PersistentPodState {
 	state := &v1beta1.PersistentPodState{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "keep-" + name}}
 	state.Spec.TargetReference = v1beta1.PersistentPodStateTarget{APIVersion: apiVersion, Kind: kind, Name: name}
@@ -155,8 +155,8 @@ func edit[O client.Object](c *cluster, object O, change func(O)) {
 	})
 }
 
-// recorded waits until the records are exactly the records of the ready Pods with the ordinals, with the labels of the
-// spec.
+// recorded waits until exactly the ready Pods with the given ordinals have records, with the labels that the spec
+// names.
 func (c *cluster) recorded(state *v1beta1.PersistentPodState, of string, ordinals ...int) records {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -176,7 +176,7 @@ func (c *cluster) recorded(state *v1beta1.PersistentPodState, of string, ordinal
 	return state.Status.PodStates
 }
 
-// records waits for exactly the wanted records.
+// records waits until the records equal the wanted records.
 func (c *cluster) records(state *v1beta1.PersistentPodState, want records) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error { return c.compare(ctx, state, want) })
@@ -210,7 +210,7 @@ func (c *cluster) stateOf(ctx context.Context, state *v1beta1.PersistentPodState
 	return out
 }
 
-// restart deletes a Pod and waits for its successor to be ready.
+// restart deletes a Pod, and waits until the new Pod of the same name is ready.
 func (c *cluster) restart(name string) *corev1.Pod {
 	c.t.Helper()
 	before := &corev1.Pod{}

@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestTakeOver restores the objects left by OpenKruise 1.9, starts the manager, and demands no write to any restored
-// object.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left, starts the manager, and checks that no restored
+// object is written.
 func TestTakeOver(t *testing.T) {
 	for _, state := range []string{"settled", "midway"} {
 		t.Run("PS "+state, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestPods: the records of Pods, and the places of their successors, through the webhooks.
+// TestPods checks the records of Pods, and, through the webhooks, where new Pods of the same names are placed.
 func TestPods(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -214,7 +214,7 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 	"group":"game.example.com","scope":"Namespaced","names":{"kind":"GameSet","listKind":"GameSetList","plural":"gamesets","singular":"gameset"},
 	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// listedKind: a kind listed, and its CRD installed, while the manager runs.
+// listedKind: a workload kind is listed in the ConfigMap and its CRD is installed while the manager runs.
 func listedKind(t *testing.T, c *cluster) {
 	definition, list := decoded(t, crd), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: apps.ConfigurationName}}
 	state := c.keep("game.example.com/v2", "GameSet", "game")
@@ -228,7 +228,7 @@ func listedKind(t *testing.T, c *cluster) {
 		_ = errors.Join(c.Delete(ctx, list), c.Delete(ctx, definition))
 	})
 	c.create(state)
-	c.untilEvent(state, apps.EventInvalidPersistentPodState) // nobody knows the kind yet
+	c.untilEvent(state, apps.EventInvalidPersistentPodState) // the kind is not listed yet
 	c.create(definition)
 	game := decoded(t, `{"apiVersion":"game.example.com/v1","kind":"GameSet","metadata":{"name":"game","namespace":"`+c.namespace+`"},"spec":{"replicas":2,"reserveOrdinals":[0]}}`)
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error { return c.Create(ctx, game) })
@@ -248,7 +248,7 @@ func listedKind(t *testing.T, c *cluster) {
 	}
 	c.recorded(state, "game", 1, 2)
 
-	edit(c, list, func(list *corev1.ConfigMap) { list.Data = nil }) // the kind is listed no more
+	edit(c, list, func(list *corev1.ConfigMap) { list.Data = nil }) // the kind is no longer listed
 	c.untilEvent(state, apps.EventInvalidPersistentPodState)
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
 		probe := c.podOf(game, 1)
@@ -291,7 +291,7 @@ func prefers(weight int32, key, value string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term}}}
 }
 
-// podOf is a Pod of a workload without a running controller.
+// podOf returns a Pod of a workload whose controller does not run.
 func (c *cluster) podOf(owner client.Object, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: template().ObjectMeta, Spec: template().Spec}
 	pod.Namespace, pod.Name = c.namespace, fmt.Sprintf("%s-%d", owner.GetName(), ordinal)
@@ -323,7 +323,8 @@ func refusedStates(t *testing.T, c *cluster) {
 	}
 }
 
-// goneTopology: the successor of a Pod waits, as with OpenKruise, and an event says why.
+// goneTopology: if no Node has the recorded labels any more, the new Pod waits, as with OpenKruise, and an event says
+// why.
 func goneTopology(t *testing.T, c *cluster) {
 	node := &corev1.Node{}
 	set, state := c.builtIn("db", 1), c.keep("apps/v1", "StatefulSet", "db", func(s *v1beta1.PersistentPodStateSpec) {
@@ -342,7 +343,7 @@ func goneTopology(t *testing.T, c *cluster) {
 	c.recorded(state, "db", 0)
 	label("r2") // the record follows the labels of the Pod's Node
 	c.recorded(state, "db", 0)
-	edit(c, node, func(node *corev1.Node) { node.Spec.Unschedulable = true }) // nothing is recorded before the label has gone
+	edit(c, node, func(node *corev1.Node) { node.Spec.Unschedulable = true }) // so that nothing is recorded before the label was removed
 	if err := c.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "db-0"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// indexOf is a cache with the given PersistentPodStates. The cache stays unfilled unless filled is true.
+// indexOf returns a cache with the given PersistentPodStates. The cache is never filled unless filled is true.
 func indexOf(t testing.TB, filled bool, states ...v1beta1.PersistentPodState) *ownercache.Index[*v1beta1.PersistentPodState] {
 	t.Helper()
 	informer := toolscache.NewSharedIndexInformer(toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
@@ -47,7 +47,7 @@ func indexOf(t testing.TB, filled bool, states ...v1beta1.PersistentPodState) *o
 	return index
 }
 
-// unwatched has lists sent by themselves.
+// unwatched makes the informer list objects with a list request, not with a watch.
 type unwatched struct{}
 
 func (unwatched) IsWatchListSemanticsUnSupported() bool { return true }
@@ -128,7 +128,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// benchmarkStepOfOthers measures the cost of the step for an unrelated Pod.
+// BenchmarkStepOfOthers measures the cost of the step for a Pod without a PersistentPodState.
 func BenchmarkStepOfOthers(b *testing.B) {
 	mutate, err := mutateOf(indexOf(b, true, stateFor("apps/v1", "StatefulSet", "db")), nil, true, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func BenchmarkStepOfOthers(b *testing.B) {
 	}
 }
 
-// benchmarkRecord measures a pass over 10,000 unchanged Pods.
+// BenchmarkRecord measures a decision about 10,000 unchanged Pods.
 func BenchmarkRecord(b *testing.B) {
 	var pods []*corev1.Pod
 	for i := range 10_000 {

@@ -11,12 +11,13 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for PodUnavailableBudgets.
+// served returns a server with the webhooks for PodUnavailableBudgets.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, podunavailablebudget.Row().Admission(options)))
 }
 
-// TestPodUnavailableBudgetGate: nobody writes a budget without a keeper. Either gate is enough.
+// TestPodUnavailableBudgetGate: while no feature gate for budgets is on, no budget can be created or changed. Either
+// of the two gates is enough.
 func TestPodUnavailableBudgetGate(t *testing.T) {
 	object := admissiontest.Load(t, "testdata/small.yaml", "v1beta1")
 	changed := admissiontest.Edit(t, object, "/spec/maxUnavailable", 2)

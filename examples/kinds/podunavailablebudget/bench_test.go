@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// benchmarkAsk asks in a namespace with 1,000 budgets: for a Pod that names its budget, for a Pod without the mark, and
-// for a Pod without a budget. Each request is a dry run.
+// BenchmarkAsk measures requests in a namespace with 1,000 budgets: for a Pod whose annotations name its budget, for
+// a Pod without these annotations, and for a Pod without a budget. Each request is a dry run.
 func BenchmarkAsk(b *testing.B) {
 	w := newWorld(b)
 	for i := range 1000 {

@@ -167,9 +167,9 @@ func isExempt(pod *corev1.Pod) bool {
 	return err == nil && exempt
 }
 
-// Permit asks the budgets for a controller that is about to act. The controller must close the Pod's readiness gate
-// before a change, if the Pod has a gate. If Permit returns nil, the controller may act, and the webhook will admit the
-// controller's request as well.
+// Permit asks the budgets for a controller that is about to change or delete a Pod. If the Pod has the readiness
+// gate, the controller must close the gate before a change. If Permit returns nil, the controller may act, and the
+// webhook will admit the controller's request as well.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
 	answer, err := b.ask(ctx, pod, operation, false, permitWaits, true)
 	if err != nil {

@@ -138,9 +138,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(statusErr, stampErr)
 }
 
-// marks reports whether this budget must write the names of all budgets onto the Pod. If a Pod lacks names of its
-// budgets, the first budget whose name the Pod lacks writes the names of all. The other budgets then find their names
-// on the Pod.
+// marks reports whether this budget must write the names of all budgets onto the Pod. If the Pod's annotations lack
+// names of its budgets, the first budget whose name is missing writes the names of all. The other budgets then find
+// their names on the Pod.
 func (r *Reconciler) marks(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	unnamed := r.unnamed(pod)
 	return len(unnamed) > 0 && unnamed[0].UID == budget.UID
@@ -229,7 +229,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, cou
 	return nil
 }
 
-// patchOf returns a patch of the status that fails if somebody else has written the budget. Fields that could not be
+// patchOf returns a patch of the status that fails if another client has written the budget. Fields that could not be
 // decoded are removed.
 func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) {
 	if len(before.Spec.Undecodable)+len(before.Status.Undecodable) == 0 {

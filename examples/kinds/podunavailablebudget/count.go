@@ -51,11 +51,11 @@ type counter struct {
 	needed map[types.UID]time.Time
 }
 
-// judged says whether a version of a Pod is in service.
+// judged says whether a version of a Pod is in service, as the method judged of counter has determined.
 type judged struct {
 	pod     *corev1.Pod
 	serves  bool
-	again   time.Duration // time after which the answer may change without an event; 0 means never
+	again   time.Duration // time after which serves may change without an event; 0 means never
 	doubted time.Time     // since when the kubelet may be about to stop the containers; zero means not at present
 }
 
@@ -94,8 +94,8 @@ func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.needed[v.Owner.UID] = ledger.NeededSince.Time
 }
 
-// count counts the Pods that name the budget, and the strays onto which the budget's name is about to be written. wake
-// is called with the time until the next count, for changes that cause no event.
+// count counts the Pods that name the budget, and the strays: selected Pods onto which the budget's name is about to
+// be written. wake is called with the time until the next count, for changes that cause no event.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods, spec := c.members(v), c.finder.specOf(v.Owner)
 	census := disruption.Census{

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// TestDoubtfulPods: a kubelet reports the newest generation before the container of the old image has ended. The end
-// takes the grace period.
+// TestDoubtfulPods: a kubelet reports the newest generation of a Pod before the container of the old image has ended,
+// which takes as long as the grace period.
 func TestDoubtfulPods(t *testing.T) {
 	start := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	serving, err := NewServing(nil)

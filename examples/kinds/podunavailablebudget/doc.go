@@ -8,9 +8,9 @@
 // that lack the name. The status is written only if no operation was counted against the budget since the count. A
 // budget whose Pods were not counted yet admits no request.
 //
-// This controller differs from OpenKruise in four points. This controller also protects the remaining Pods of a deleted
-// budget, if another budget selects the Pods. This controller protects Pods from their creation on, and knows how many
-// Pods DaemonSets should have. This controller requires no more Pods in service than should exist, so Pods can be
-// deleted after a user has scaled a workload below minAvailable. If a spec is invalid because no admission has checked
-// it, the budget protects no Pods, and an event says so.
+// This controller differs from OpenKruise in four points. It also protects the remaining Pods of a deleted budget, if
+// another budget selects the Pods. Pods are protected from their creation on. The controller knows how many Pods
+// DaemonSets should have. It requires no more Pods in service than should exist, so Pods can be deleted after a user
+// has scaled a workload below minAvailable. If a spec is invalid because no admission has checked it, the budget
+// protects no Pods, and an event says so.
 package podunavailablebudget

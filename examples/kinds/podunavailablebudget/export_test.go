@@ -19,7 +19,7 @@ func Linked(ctx context.Context, mgr manager.Manager, c client.Client, options O
 	return newBudgets(ctx, mgr, c, options.Gates, options.Clock, shares)
 }
 
-// AskGated is Permit with the whole answer.
+// AskGated is like Permit, but returns the whole Answer.
 func (b *Budgets) AskGated(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) (Answer, error) {
 	return b.ask(ctx, pod, operation, false, permitWaits, true)
 }

@@ -39,15 +39,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Some schedules have a second budget for the same Pods.
+// In some schedules, a second budget protects the same Pods.
 const namespace, budgetName, secondName, workload = "shop", "guard", "second-guard", "web"
 
-// TestFaults: three webhooks and a controller, all with late caches, share a budget. Requests, counts, crashes,
-// conflicts and lost answers come in any order. No eviction leaves fewer Pods in service than the budget needs. In the
-// end the status is right.
+// TestFaults: three webhooks and a controller, all with stale caches, share a budget. Requests, counts, crashes,
+// conflicts and lost responses come in any order. No admitted eviction leaves fewer Pods in service than the budget
+// requires. In the end the status is right.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -73,7 +73,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
@@ -82,39 +82,41 @@ type story struct {
 
 	serving  *podunavailablebudget.Serving
 	requests map[string]*request
-	// granted is the time of the last status write that let the Pod go.
+	// granted contains the time of the last status write that admitted the removal of the Pod.
 	granted map[types.UID]time.Time
-	// needs is the number of Pods that had to serve at the time of the grant. A user may ask for more before the second
-	// budget agrees.
+	// needs is the number of Pods that had to be in service when a budget admitted a request. A user may raise the
+	// number before the second budget admits the request.
 	needs map[spent]int32
-	// again says when a Pod was let go by an earlier share.
+	// again says when a Pod was admitted because of an earlier entry in the status.
 	again map[types.UID]time.Time
-	// freed are Pods let go in the last seconds as not serving that had become ready meanwhile.
+	// freed are Pods that were admitted in the last seconds because they were out of service, but had become ready
+	// meanwhile.
 	freed map[types.UID]time.Time
-	// idle is the last time when the status of a budget needed no Pod.
+	// idle contains the last time at which the status of a budget required no Pod.
 	idle map[string]time.Time
 	// strict is true if only granted requests take Pods out of service.
 	strict bool
-	// updates is true if most requests are updates, settled after the users have ended.
+	// updates is true if most requests are updates. settled is true after the users have made their last change.
 	updates, settled bool
 	pods             int
-	// behind is the time since when the Pods' cache of a process is behind.
+	// behind contains the time since when the cache of Pods of a process is stale.
 	behind map[int]time.Time
 }
 
-// spent is a Pod let go by a budget.
+// spent identifies a Pod whose removal a budget has admitted.
 type spent struct {
 	budget string
 	pod    types.UID
 }
 
-// request is a question to webhooks. A ConfigMap of the request's name holds the request for the webhooks.
+// request is a request that the webhooks review. A ConfigMap with the request's name passes the request to the
+// webhooks.
 type request struct {
 	pod       types.NamespacedName
 	uid       types.UID
 	operation disruption.Operation
-	version   string // of the Pod, for which the request was granted
-	// gated is true for a controller that closes the Pod's readiness gate, where the Pod has one, before its change.
+	version   string // of the Pod for which the request was admitted
+	// gated is true for a controller that closes the Pod's readiness gate, if the Pod has one, before its change.
 	gated bool
 	begun bool
 }
@@ -140,14 +142,14 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 		Complete(webhook{w, asked, mgr.GetAPIReader()})
 }
 
-// webhook answers requests.
+// webhook reviews requests.
 type webhook struct {
 	story *story
 	asked *podunavailablebudget.Budgets
 	live  client.Reader
 }
 
-// Reconcile answers a request, and carries out a granted request. Nobody repeats a lost request.
+// Reconcile reviews a request, and carries out an admitted request. A lost request is not repeated.
 func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	r := w.take(req.Name)
@@ -155,7 +157,7 @@ func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, nil
 	}
 	pod := &corev1.Pod{}
-	reader := client.Reader(w.User) // as sent by the API server
+	reader := client.Reader(w.User) // the Pod as the API server sends it to webhooks
 	if r.operation == disruption.Evict {
 		reader = h.live
 	}
@@ -177,7 +179,7 @@ func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// take returns a request still without an answer.
+// take returns a request that no webhook has reviewed yet.
 func (w *story) take(name string) *request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +191,7 @@ func (w *story) take(name string) *request {
 	return r
 }
 
-// passed is a granted request. Several webhooks may answer at the same moment.
+// passed is an admitted request. Several webhooks may admit requests at the same moment.
 type passed struct {
 	name   string
 	r      *request
@@ -199,7 +201,7 @@ type passed struct {
 	at     time.Time
 }
 
-// check carries out the granted requests, in an order independent of goroutines.
+// check carries out the admitted requests, in an order that does not depend on goroutines.
 func (w *story) check() {
 	w.mu.Lock()
 	all := w.passed
@@ -219,21 +221,21 @@ func (w *story) check() {
 	w.keepUp()
 }
 
-// admitted judges an answer, and carries the request out.
+// admitted checks an Answer, and carries the request out.
 func (w *story) admitted(p passed) {
 	r, pod, answer, served := p.r, p.pod, p.answer, p.served
 	w.Logf("%s of Pod %s is let pass: %s", r.operation, pod.Name, answer.Reason.Code)
 	budget := w.budget()
 	live := &corev1.Pod{}
 	if w.User.Get(context.Background(), r.pod, live) != nil || live.UID != r.uid {
-		return // the Pod has gone meanwhile
+		return // the Pod was deleted meanwhile
 	}
 	if !served && w.strict && w.isProtected(live) && w.serves(live) {
-		w.freed[pod.UID] = time.Now() // the Pod became ready while the webhook answered, and was counted
+		w.freed[pod.UID] = time.Now() // the Pod became ready during the review, and was counted
 	}
 	if budget != nil && w.isProtected(pod) && served && w.strict {
 		switch answer.Reason.Code {
-		case podunavailablebudget.NoBudget: // nobody knows yet of a new budget without a mark on the Pod
+		case podunavailablebudget.NoBudget: // a new budget that the Pod does not name may be unknown
 			if slices.Contains(podunavailablebudget.NamesIn(pod), budgetName) {
 				w.Failf("protected", "%s of Pod %s is let pass without a budget", r.operation, pod.Name)
 			}
@@ -241,12 +243,12 @@ func (w *story) admitted(p passed) {
 			return
 		case disruption.NotServing, podunavailablebudget.NotCovered, podunavailablebudget.NotProtected:
 			w.Failf("protected", "%s of Pod %s is let pass as %s, and it serves", r.operation, pod.Name, answer.Reason.Code)
-		case disruption.LetGoAlready: // the Pod no longer counts as serving
+		case disruption.LetGoAlready: // the Pod no longer counts as in service
 			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
 				w.Failf("budget", "%s of Pod %s is let pass as one that was let go a moment ago", r.operation, pod.Name)
 			}
 			if w.again[pod.UID] = time.Now(); w.serves(live) && !hasShare(budget, pod.Name) {
-				w.freed[pod.UID] = time.Now() // a count has ended the share while the webhook answered
+				w.freed[pod.UID] = time.Now() // a count has removed the entry during the review
 			}
 			w.carryOut(r)
 			return
@@ -258,7 +260,7 @@ func (w *story) admitted(p passed) {
 			}
 		}
 		for _, budget := range []*v1beta1.PodUnavailableBudget{budget, w.second(pod)} {
-			if budget == nil || p.at.Sub(w.idle[budget.Name]) <= 2*time.Second { // the webhook's cache may have been late
+			if budget == nil || p.at.Sub(w.idle[budget.Name]) <= 2*time.Second { // the webhook's cache may have been stale
 				continue
 			}
 			need := int(budget.Status.DesiredAvailable)
@@ -273,7 +275,7 @@ func (w *story) admitted(p passed) {
 	w.carryOut(r)
 }
 
-// second is the second budget of a Pod that names the budget, or nil.
+// second returns the second budget if the Pod names it, or nil.
 func (w *story) second(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
 	if !slices.Contains(podunavailablebudget.NamesIn(pod), secondName) {
 		return nil
@@ -298,10 +300,10 @@ func (w *story) carryOut(r *request) {
 	}
 	pod.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", w.Server.Version())
 	w.must(w.User.Update(context.Background(), pod))
-	w.report(pod, false) // the Pod's Node restarts the container at once
+	w.report(pod, false) // the kubelet restarts the container at once
 }
 
-// report writes the Pod's status in the place of a Node.
+// report writes the Pod's status as a kubelet does.
 func (w *story) report(pod *corev1.Pod, ready bool) {
 	status := corev1.ConditionFalse
 	if ready {
@@ -325,17 +327,18 @@ func (w *story) ready() (changed bool) {
 	return false
 }
 
-// outside is the part of the world that goes on by itself.
+// outside does the work of all other clients and of the Nodes.
 func (w *story) outside() bool { return w.proceed() || w.replace() || w.ready() }
 
-// hasShare reports whether the budget counts the Pod as let go.
+// hasShare reports whether the status of the budget has an entry for the Pod: an admitted disruption that still
+// counts.
 func hasShare(budget *v1beta1.PodUnavailableBudget, pod string) bool {
 	_, leaves := budget.Status.DisruptedPods[pod]
 	_, changes := budget.Status.UnavailablePods[pod]
 	return leaves || changes
 }
 
-// proceed carries out requests answered late.
+// proceed carries out requests that were admitted late.
 func (w *story) proceed() bool {
 	w.mu.Lock()
 	waiting := len(w.passed)
@@ -421,8 +424,8 @@ func (w *story) replicaSet() *appsv1.ReplicaSet {
 	return nil
 }
 
-// replace creates missing Pods as the ReplicaSet controller does. Now and then a webhook has not marked the Pod with
-// the budget's name.
+// replace creates missing Pods as the ReplicaSet controller does. Sometimes the annotations of the new Pod do not
+// name the budget.
 func (w *story) replace() (changed bool) {
 	set := w.replicaSet()
 	if set == nil || set.DeletionTimestamp != nil {
@@ -443,7 +446,7 @@ func (w *story) replace() (changed bool) {
 		if w.budget() != nil && w.Chance(70) {
 			pod.Annotations = map[string]string{policy.AnnotationRelatedBudget: budgetName, policy.AnnotationRelatedBudgetOld: budgetName}
 		}
-		nodefit.Pin(&pod.Spec, "nowhere") // the story's own node: simulated ones have Pods fail by themselves
+		nodefit.Pin(&pod.Spec, "nowhere") // a Node of the story itself: on simulated Nodes, Pods may fail
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 		if w.Chance(70) {
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
@@ -454,7 +457,7 @@ func (w *story) replace() (changed bool) {
 	return changed
 }
 
-// users acts for users from outside.
+// users makes a random change as a user.
 func (w *story) users() {
 	switch n := w.Rand().IntN(20); {
 	case n < 10:
@@ -476,7 +479,7 @@ func (w *story) users() {
 	}
 }
 
-// ask has somebody want a Pod out of service.
+// ask creates a request to take a random Pod out of service.
 func (w *story) ask() {
 	all := faultapi.All[*corev1.Pod](w.Server)
 	if len(all) == 0 {
@@ -525,7 +528,7 @@ func (w *story) edit() {
 	}
 }
 
-// strip takes the name of the budget off a Pod.
+// strip removes the name of the budget from a Pod's annotations.
 func (w *story) strip() {
 	for _, pod := range w.protected() {
 		if w.Chance(30) {
@@ -540,7 +543,7 @@ func (w *story) strip() {
 	}
 }
 
-// disturb takes Pods out of service past the budget, or the budget away.
+// disturb takes Pods out of service without asking the budget, or deletes the budget.
 func (w *story) disturb() {
 	pods := w.protected()
 	switch n := w.Rand().IntN(10); {
@@ -569,8 +572,8 @@ func (w *story) disturb() {
 	}
 }
 
-// keepUp keeps the Pods' caches from being behind for long: budgets trust a cache of Pods to be at most a few seconds
-// late.
+// keepUp limits how long the caches of Pods are stale, because budgets rely on a cache of Pods that is at most a few
+// seconds old.
 func (w *story) keepUp() {
 	for _, name := range []string{budgetName, secondName} {
 		if budget := w.named(name); budget != nil && budget.Status.ObservedGeneration > 0 && budget.Status.DesiredAvailable == 0 {
@@ -578,7 +581,8 @@ func (w *story) keepUp() {
 		}
 	}
 	const latest, longestStep = 3 * time.Second, 10 * time.Second
-	// A Pod stays in freed until a count has seen the Pod's end: the count's cache is late, and so is the count.
+	// A Pod stays in freed until a count has read that the Pod is out of service: both the cache and the count may be
+	// late.
 	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > 2*(longestStep+latest) })
 	for i, p := range w.Processes() {
 		if p.Cache.Behind("pods") == 0 {
@@ -614,13 +618,13 @@ func (w *story) judge(write *chaos.Write) {
 			w.note(after, before.Status.UnavailablePods, after.Status.UnavailablePods)
 			w.noteEnds(write.Task, before, after)
 		}
-	case nil: // another writer has deleted the object meanwhile
+	case nil: // another client has deleted the object meanwhile
 	default:
 		w.Failf("stranger", "%s", write.Call)
 	}
 }
 
-// noteEnds records shares ended by a count that began before the Pod was let go once more by its share.
+// noteEnds records entries that a count has removed although the Pod was admitted again after the count had begun.
 func (w *story) noteEnds(count *chaos.Task, before, after *v1beta1.PodUnavailableBudget) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		again, ok := w.again[pod.UID]
@@ -630,7 +634,7 @@ func (w *story) noteEnds(count *chaos.Task, before, after *v1beta1.PodUnavailabl
 	}
 }
 
-// note records from a status write which Pods the budget has let go.
+// note records which Pods a write of the status admits.
 func (w *story) note(budget *v1beta1.PodUnavailableBudget, before, after map[string]metav1.Time) {
 	for name, since := range after {
 		if was, ok := before[name]; ok && was.Equal(&since) {

@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// world is an API server in memory, with the caches of a single process.
+// world is an API server in memory, with the caches of one process.
 type world struct {
 	testing.TB
 	server *faultapi.Server
@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// The manager's methods for budgets.
+// These are the methods of a manager that budgets use.
 func (w *world) GetCache() cache.Cache          { return w.cache }
 func (w *world) GetClient() client.Client       { return w.server.Client(nil, w.cache) }
 func (w *world) GetAPIReader() client.Reader    { return w.user }
@@ -145,7 +145,8 @@ func namesOf(of []*v1beta1.PodUnavailableBudget) string {
 	return strings.Join(names, " ")
 }
 
-// TestFinderMissesNone: the finder finds a budget by every kind of selector, and the oldest of several comes first.
+// TestFinderMissesNone: the finder finds budgets with every kind of selector. Of several budgets, the oldest comes
+// first.
 func TestFinderMissesNone(t *testing.T) {
 	w := newWorld(t)
 	exists := budget("a-expression", nil, nil)
@@ -201,7 +202,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestAsk: the checks before the budget itself decides, in order.
+// TestAsk checks the conditions that Ask checks before the budget decides, in their order.
 func TestAsk(t *testing.T) {
 	w := newWorld(t)
 	b := budget("guard", map[string]string{"app": "web"}, nil)

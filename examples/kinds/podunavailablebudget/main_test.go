@@ -35,7 +35,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 3, AuditLog: "a
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -118,7 +118,7 @@ func pod(app, name string) *corev1.Pod {
 	return p
 }
 
-// TestTakeOver: the controller writes nothing to OpenKruise's objects, whether or not all Pods serve.
+// TestTakeOver: the controller does not write OpenKruise's objects, whether all Pods are in service or not.
 func TestTakeOver(t *testing.T) {
 	for _, state := range []string{"settled", "midway"} {
 		t.Run("PUB "+state, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestCounts follows a budget through all changes of its count.
+// TestCounts checks the status of a budget after every kind of change.
 func TestCounts(t *testing.T) {
 	c := idle(t)
 	c.run("CloneSet")
@@ -178,12 +178,12 @@ func TestCounts(t *testing.T) {
 	if err := c.Status().Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"status":{"unavailableAllowed":100}}`))); err != nil {
 		t.Fatal(err)
 	}
-	c.until("web", 8, 6, 8, 2) // a user's write to the status does not stay
+	c.until("web", 8, 6, 8, 2) // the controller reverts a user's write of the status
 	if err := c.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	owner := one.OwnerReferences[0]
-	owner.APIVersion = "apps.kruise.io/v1alpha1" // MG-61: as OpenKruise 1.9.0 wrote the reference
+	owner.APIVersion = "apps.kruise.io/v1alpha1" // as OpenKruise 1.9.0 wrote the reference
 	owners, err := json.Marshal(owner)
 	if err != nil {
 		t.Fatal(err)
@@ -193,10 +193,11 @@ func TestCounts(t *testing.T) {
 		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		s.MaxUnavailable = ptr.To(intstr.FromInt32(3))
 	}))
-	c.until("heir", 8, 5, 8, 3) // 3.4 the new budget takes over Pods of a deleted budget
+	c.until("heir", 8, 5, 8, 3) // the new budget protects the Pods of the deleted budget
 }
 
-// TestExpiry: a Pod let go but still present counts again, and an event says so.
+// TestExpiry: if the deletion of a Pod was admitted but the Pod still exists after some time, the Pod counts again,
+// and an event says so.
 func TestExpiry(t *testing.T) {
 	c := idle(t)
 	c.create(pod("stay", "stay-0"))
@@ -218,8 +219,8 @@ func TestExpiry(t *testing.T) {
 	c.untilEvent("stay-0", "NotDeleted")
 }
 
-// TestNeededAgain: the status does not list a Pod let go while the budget needed no Pod. The budget lets no second Pod
-// go until all caches show the first Pod's end.
+// TestNeededAgain: if a Pod was admitted while the budget required no Pods, the status has no entry for the Pod. The
+// budget admits no second Pod until all caches show that the first Pod was deleted.
 func TestNeededAgain(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -237,7 +238,7 @@ func TestNeededAgain(t *testing.T) {
 	c.until("again", 2, 1, 2, 1)
 }
 
-// TestOneNamespace: a manager of a single namespace does not wait for events of foreign namespaces.
+// TestOneNamespace: a manager that is restricted to a namespace does not wait for events of other namespaces.
 func TestOneNamespace(t *testing.T) {
 	other := idle(t)
 	other.create(pod("x", "x-0"))
@@ -245,7 +246,7 @@ func TestOneNamespace(t *testing.T) {
 	other.create(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}})
 	busy, calm := context.WithCancel(t.Context())
 	defer calm()
-	go func() { // keeps live reads newer than the caches
+	go func() { // so that reads from the API server are newer than the caches
 		for i := 0; busy.Err() == nil; i++ {
 			_ = other.Patch(busy, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "x-0"}},
 				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d"}}}`, i)))
@@ -256,17 +257,18 @@ func TestOneNamespace(t *testing.T) {
 	c.election = &manager.LeaderElection{Namespace: c.namespace, ID: "lease", LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lease"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("former"), LeaseDurationSeconds: ptr.To[int32](4)}}
 	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-	c.create(lease) // the caches fill long before the manager leads
+	c.create(lease) // the caches are filled long before the manager leads
 	began := time.Now()
 	c.run()
 	c.until("own", 0, 0, 0, 0)
 	calm()
-	if took := time.Since(began); took > 20*time.Second { // bookmarks come once in a minute
+	if took := time.Since(began); took > 20*time.Second { // bookmarks come only once a minute
 		t.Errorf("it took %v", took)
 	}
 }
 
-// TestInvalid: bounds without sense, past admission, cause a single event and protect no Pods.
+// TestInvalid: invalid bounds that were stored without admission cause a single event, and the budget protects no
+// Pods.
 func TestInvalid(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -276,8 +278,8 @@ func TestInvalid(t *testing.T) {
 	c.untilEvent("odd", "CalculateExpectedPodCountFailed") // PUB-15
 }
 
-// TestUndecodable: an undecodable budget does not stop the count of a good budget. The controller corrects the status.
-// A budget with an undecodable spec protects no Pods.
+// TestUndecodable: a budget that cannot be decoded does not affect other budgets. The controller corrects a status
+// that cannot be decoded. A budget whose spec cannot be decoded protects no Pods.
 func TestUndecodable(t *testing.T) {
 	c := idle(t)
 	one := func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }

@@ -56,8 +56,8 @@ func (p *podBudgets) Handle(ctx context.Context, req webhookadmission.Request) w
 	return admission.Refuse(ctx, refusedBy(review.Operation, answer))
 }
 
-// review parses the request. If an update removes the labels or annotations that protect the Pod, the Pod before the
-// update is judged.
+// review parses the request. If an update removes the labels or annotations that protect the Pod, the budgets are
+// asked about the Pod before the update.
 func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (budgetguard.Review, error) {
 	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
 	if err == nil && review.Pod == nil && review.After != nil && marked(review.Before, review.After) {

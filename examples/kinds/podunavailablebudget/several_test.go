@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// counted creates a budget with the given number of allowed disruptions.
+// counted creates a budget, and sets the number of allowed disruptions in its status.
 func (w *world) counted(b *v1beta1.PodUnavailableBudget, allowed int32) {
 	w.Helper()
 	w.create(b)
@@ -35,8 +35,8 @@ func old(name string, edit func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// TestAskAllBudgets: a Pod is let go if all of its budgets agree. If a budget refuses, the agreeing budgets spend
-// nothing.
+// TestAskAllBudgets: an operation is admitted only if all budgets of the Pod admit it. If a budget refuses, the
+// operation is not counted against the other budgets.
 func TestAskAllBudgets(t *testing.T) {
 	team := func(p *corev1.Pod) { p.Labels["team"] = "t" }
 	for _, tc := range []struct {
@@ -133,15 +133,15 @@ func TestNamesInOfAnybodysAnnotation(t *testing.T) {
 	}
 }
 
-// unread is a failing reader.
+// unread is a reader whose requests fail.
 type unread struct{ client.Reader }
 
 func (unread) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("no answer")
 }
 
-// TestAskWhileTheWatchIsDown: a cache behind the API server decides nothing. Budgets asks the API server. If the API
-// server gives no answer, the budgets are unknown.
+// TestAskWhileTheWatchIsDown: while the cache of budgets is stale, Ask reads the budgets from the API server. If the
+// API server does not answer, the budgets are unknown.
 func TestAskWhileTheWatchIsDown(t *testing.T) {
 	late := errors.New("the watch is down")
 	for _, tc := range []struct {
@@ -163,7 +163,7 @@ func TestAskWhileTheWatchIsDown(t *testing.T) {
 			w := newWorld(t)
 			b := budget("new", map[string]string{"app": "web"}, nil)
 			b.Namespace = "shop"
-			if err := w.user.Create(t.Context(), b); err != nil { // and no event comes
+			if err := w.user.Create(t.Context(), b); err != nil { // and the cache gets no event
 				t.Fatal(err)
 			}
 			w.asked.Current = func(context.Context) error { return late }
@@ -188,13 +188,13 @@ func TestAskWhileTheWatchIsDown(t *testing.T) {
 	}
 }
 
-// TestNamedAndNotCached: Ask asks all budgets named by the Pod, including budgets not yet in the cache.
+// TestNamedAndNotCached: Ask asks all budgets that the Pod names, also budgets that are not in the cache yet.
 func TestNamedAndNotCached(t *testing.T) {
 	w := newWorld(t)
 	w.counted(budget("two", map[string]string{"app": "web"}, nil), 1)
 	late := budget("late", map[string]string{"app": "web"}, nil)
 	late.Namespace = "shop"
-	if err := w.user.Create(t.Context(), late); err != nil { // and no event comes
+	if err := w.user.Create(t.Context(), late); err != nil { // and the cache gets no event
 		t.Fatal(err)
 	}
 	pod := old("web-0", func(p *corev1.Pod) {
@@ -206,8 +206,8 @@ func TestNamedAndNotCached(t *testing.T) {
 	}
 }
 
-// TestTooManyBudgetsOfADeadPod: a Pod out of service needs nobody's consent. A kubelet deletes its terminated Pods with
-// a request of its own, and PodGC, Jobs and DaemonSets delete Pods that have ended.
+// TestTooManyBudgetsOfADeadPod: for a Pod that is out of service, no budget is asked. A kubelet deletes its
+// terminated Pods by a request to the API server, and PodGC, Jobs and DaemonSets delete Pods that have ended.
 func TestTooManyBudgetsOfADeadPod(t *testing.T) {
 	w := newWorld(t)
 	for i := range mostOfPod + 1 {

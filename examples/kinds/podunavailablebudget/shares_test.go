@@ -15,15 +15,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// TestShares: PUB-27 the share of a Pod changed by its gate ends when the Pod serves again, where the process has let
-// the Pod go itself.
+// TestShares: if this process has admitted a change of a Pod through its readiness gate, the entry in the status ends
+// as soon as the Pod is in service again.
 func TestShares(t *testing.T) {
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	changed := disruption.Member{Name: "web-0", UID: "pod", Generation: 2, Serves: true, Settled: true}
 	for name, tc := range map[string]struct {
 		gated   bool
 		edit    func(*disruption.Member)
-		another bool // process
+		another bool // true if another process has admitted the change
 		want    int32
 	}{
 		"changed, and serves again":     {gated: true, edit: func(*disruption.Member) {}, want: 1},
@@ -69,7 +69,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesOfSeveralPods: requests about two Pods have read the same ledger.
+// TestSharesOfSeveralPods: two requests about different Pods have read the same ledger.
 func TestSharesOfSeveralPods(t *testing.T) {
 	budget, shares := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{UID: "budget"}}, newShares()
 	let := func(ledger disruption.Ledger, name string, generation int64, gated bool) {
@@ -91,9 +91,9 @@ func TestSharesOfSeveralPods(t *testing.T) {
 	if diff := cmp.Diff(want, shares.ledger(budget).Identities); diff != "" {
 		t.Errorf("identities (-want +got):\n%s", diff)
 	}
-	late, none := shares.ledger(budget), disruption.Ledger{} // a count begun before the status has the entries
+	late, none := shares.ledger(budget), disruption.Ledger{} // a count that began before the status had the entries
 	shares.counted(budget.UID, &late, &none, []disruption.Member{{Name: "web-0", UID: "web-0"}, {Name: "web-1", UID: "web-1"}})
-	delete(want, "web-2") // its Pod has gone
+	delete(want, "web-2") // the Pod was deleted
 	if diff := cmp.Diff(want, shares.ledger(budget).Identities); diff != "" {
 		t.Errorf("identities after a count (-want +got):\n%s", diff)
 	}

@@ -31,7 +31,7 @@ func target(apiVersion, kind, name string) *v1beta1.TargetReference {
 	return &v1beta1.TargetReference{APIVersion: apiVersion, Kind: kind, Name: name}
 }
 
-// valid is a valid budget, with edits.
+// valid returns a valid budget, after edits.
 func valid(edits ...func(*v1beta1.PodUnavailableBudget)) *v1beta1.PodUnavailableBudget {
 	b := &v1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
@@ -55,7 +55,7 @@ func bounds(most, least *intstr.IntOrString) func(*v1beta1.PodUnavailableBudget)
 	return func(b *v1beta1.PodUnavailableBudget) { b.Spec.MaxUnavailable, b.Spec.MinAvailable = most, least }
 }
 
-// many is a selector of many expressions, each with many values.
+// many returns a selector with many expressions, each with many values.
 func many(expressions, values int) *metav1.LabelSelector {
 	out := &metav1.LabelSelector{}
 	for i := range expressions {
@@ -82,7 +82,7 @@ func operations(list ...v1beta1.Operation) func(*v1beta1.PodUnavailableBudget) {
 	return func(b *v1beta1.PodUnavailableBudget) { b.Spec.ProtectOperations = list }
 }
 
-// problems are the paths and kinds of errors.
+// problems returns the paths and types of errors.
 func problems(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, err.Field+" "+string(err.Type))

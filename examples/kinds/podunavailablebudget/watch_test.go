@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
-// TestSearchesAgain: a budget that has left Pods to another budget searches again, because that budget may go before it
-// has marked the Pods. Schedules hardly ever delete a budget between the two.
+// TestSearchesAgain: if another budget must write the names onto a Pod, this budget searches again, because the other
+// budget may be deleted before it has written them. The fault schedules hardly ever delete a budget at this moment.
 func TestSearchesAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		found, mine int

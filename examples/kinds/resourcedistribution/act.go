@@ -38,12 +38,12 @@ type work struct {
 	wrote     map[verb][]string                                              // names of namespaces, by verb
 }
 
-// place is a namespace with the copy in it; several places are handled at the same time.
+// place is a namespace for a copy; several places are handled at the same time.
 type place struct {
 	metav1.ObjectMeta
 
 	action action
-	// undone is true if somebody has changed a copy that matched the template before.
+	// undone is true if another client has changed a copy that matched the template before.
 	undone bool
 }
 
@@ -134,7 +134,7 @@ func (w *work) settled(namespace string, d decision) bool {
 func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
 func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 
-// act carries out the decisions. If a namespace refuses a copy, all remaining namespaces still get copies.
+// act carries out the decisions. If a copy is refused in one namespace, all other namespaces still get copies.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
@@ -158,15 +158,15 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 	)
 }
 
-// redo describes the attempt to restore a copy that somebody has changed: the first attempt is made at once, later
-// attempts with a growing back-off. Without the back-off, this controller and another client could overwrite each
-// other's changes as fast as the API server allows.
+// redo describes the attempt to restore a copy that another client has changed: the first attempt is made at once,
+// later attempts with a growing back-off. Without the back-off, this controller and the other client could overwrite
+// each other's changes as fast as the API server allows.
 func redo(v *view, p *place) fanout.Attempt {
 	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
 }
 
-// undone returns an error while the back-off of a copy that somebody has changed lasts.
+// undone returns an error while the back-off lasts before a copy that another client has changed is restored again.
 func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	if !p.undone {
 		return nil
@@ -179,8 +179,8 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 // errSettled means that nothing needs to be done or reported about a copy now.
 var errSettled = errors.New("settled")
 
-// note records the result for a copy, and returns an error only if the write deserves an immediate retry. After any
-// different error the owner is already enqueued for later.
+// note records the result for a copy, and returns an error only if the write should be retried at once. After any
+// other error, the owner is already enqueued for later.
 func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errSettled):

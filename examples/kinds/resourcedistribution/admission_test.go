@@ -13,18 +13,19 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for ResourceDistributions.
+// served returns a server with the webhooks for ResourceDistributions.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, resourcedistribution.Row().Admission(options)))
 }
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
 }
 
-// TestResourceDistributionGate: nobody writes an object without an executor, but finalizers can go.
+// TestResourceDistributionGate: while the feature gate is off, no spec can be created or changed, but finalizers can
+// be removed.
 func TestResourceDistributionGate(t *testing.T) {
 	object := small(t, "v1beta1")
 	changed := admissiontest.Edit(t, object, "/spec/resource/data/player", "2")

@@ -17,9 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 )
 
-// BenchmarkNamespaces distributes a Secret to 1,000 namespaces of a cluster with 10,000 unrelated Secrets of 4 KiB on
-// the real API server, changes the Secret, and starts a new process. The benchmark prints seconds, requests and the
-// controller's heap. Use -benchtime=1x.
+// BenchmarkNamespaces distributes a Secret to 1,000 namespaces with a real API server, in a cluster with 10,000 other
+// Secrets of 4 KiB. The benchmark then changes the Secret, and starts a new process. The benchmark prints seconds,
+// requests and the controller's heap. Use -benchtime=1x.
 func BenchmarkNamespaces(b *testing.B) {
 	const namespaces, others = 1000, 10000
 	for range b.N {
@@ -80,7 +80,7 @@ func BenchmarkNamespaces(b *testing.B) {
 	}
 }
 
-// heap is the used heap, in bytes.
+// heap returns the size of the used heap, in bytes.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()
@@ -88,7 +88,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// eachOf calls do for 0 to n-1, 16 at a time.
+// eachOf calls do for 0 to n-1, up to 16 calls at the same time.
 func eachOf(n int, do func(int)) {
 	var group sync.WaitGroup
 	places := make(chan struct{}, 16)

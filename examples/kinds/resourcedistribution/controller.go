@@ -23,8 +23,8 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "resourcedistribution-controller"
 
-// Options are the options of the controller. The zero value is valid. If Namespace is set, as tests do, only this
-// namespace gets copies and is counted.
+// Options are the options of the controller. The zero value is valid. If Namespace is set, as in tests, only this
+// namespace gets a copy and is counted.
 type Options = kruise.Options
 
 // Reconciler reconciles ResourceDistributions.

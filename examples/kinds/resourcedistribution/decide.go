@@ -24,7 +24,7 @@ const (
 	CopyEnding reason.Code = "CopyEnding"
 	// CopyImmutable means that the copy is immutable and differs from the template.
 	CopyImmutable reason.Code = "CopyImmutable"
-	// CopyContested means that somebody else changes or deletes the copy again and again. The controller restores the
+	// CopyContested means that another client changes or deletes the copy again and again. The controller restores the
 	// copy, each time after a longer back-off.
 	CopyContested reason.Code = "CopyContested"
 	// SecretTypeFixed means that the copy is a Secret of another type than the template. The type of an existing Secret
@@ -195,8 +195,8 @@ func changed[V any](want, live map[string]V, same func(a, b V) bool, removes boo
 	return out
 }
 
-// differingMeta returns the metadata in which the copy differs from the template. Labels and annotations added by
-// others are kept.
+// differingMeta returns the metadata in which the copy differs from the template. Labels and annotations that other
+// clients have added are kept.
 func differingMeta(want, live metav1.Object) map[string]any {
 	patch, same := map[string]any{}, func(a, b string) bool { return a == b }
 	put(patch, "labels", changed(want.GetLabels(), live.GetLabels(), same, false))
@@ -222,7 +222,8 @@ func differingMeta(want, live metav1.Object) map[string]any {
 	return patch
 }
 
-// contested returns the reason why a copy is not restored for a while, because somebody else keeps changing the copy.
+// contested returns the reason why a copy is not restored for a while: another client changes the copy again and
+// again.
 func contested(resource *api.Resource, namespace string) error {
 	return reason.Reason{
 		Code: CopyContested, Object: reason.Object{Kind: resource.Kind, Namespace: namespace, Name: resource.Name},

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// share is the owner reference of the tests' distributor.
+// share returns the owner reference of the ResourceDistribution in the tests.
 func share() metav1.OwnerReference {
 	return *metav1.NewControllerRef(&v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: "share", UID: "u1"}},
 		v1beta1.GroupVersion.WithKind("ResourceDistribution"))
@@ -39,7 +39,7 @@ const (
 	pull = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","finalizers":["f/one"]},"data":{"k":"djE="},"stringData":{"token":"abc"}}`
 )
 
-// stored is a copy as stored by the API server.
+// stored returns a copy as the API server stores it.
 func stored(t testing.TB, text string, edits ...func(api.Object)) api.Object {
 	t.Helper()
 	out := read(t, text).Copy("shop", share())
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestGlance: the decisions possible by metadata, and the need to look.
+// TestGlance checks the decisions from metadata alone, and when the whole object must be read.
 func TestGlance(t *testing.T) {
 	resource, live := read(t, demo), stored(t, demo)
 	as := known{UID: "c1", Version: "7", Hash: resource.Hash}
@@ -199,7 +199,8 @@ func TestGlance(t *testing.T) {
 	}
 }
 
-// TestFieldsOfCopies: every field that Kubernetes adds to ConfigMaps and Secrets has to be compared, too.
+// TestFieldsOfCopies: ConfigMaps and Secrets have only the fields that decide compares. The test fails if Kubernetes
+// adds a field.
 func TestFieldsOfCopies(t *testing.T) {
 	for kind, want := range map[reflect.Type][]string{
 		reflect.TypeFor[corev1.ConfigMap](): {"TypeMeta", "ObjectMeta", "Immutable", "Data", "BinaryData"},
@@ -215,8 +216,8 @@ func TestFieldsOfCopies(t *testing.T) {
 	}
 }
 
-// FuzzDecide: after the patch a copy needs no second action and keeps foreign metadata. Foreign and fixed objects get
-// no patch.
+// FuzzDecide: after the patch, a copy needs no further write, and keeps metadata of other clients. Objects of other
+// owners and immutable objects get no patch.
 func FuzzDecide(f *testing.F) {
 	f.Add(demo, demo, true)
 	f.Add(demo, `{"metadata":{"labels":{"b":"2"}},"data":{"k":"w","z":""},"immutable":true}`, true)
@@ -242,7 +243,7 @@ func FuzzDecide(f *testing.F) {
 			found.SetOwnerReferences([]metav1.OwnerReference{share()})
 		}
 		if s, ok := found.(*corev1.Secret); ok {
-			s.StringData = nil // nobody ever reads the field
+			s.StringData = nil // the API server never returns this field
 		}
 		before, _ := json.Marshal(found)
 		d := decide(resource, share(), found)
@@ -283,7 +284,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// content is everything but the metadata.
+// content returns all fields except the metadata.
 func content(o api.Object) any {
 	switch o := o.(type) {
 	case *corev1.ConfigMap:

@@ -22,9 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestManifest takes the manifest of the announcement through its life: list, selector and exclusion; a listed
-// namespace created later; a copy edited or deleted by a user; a namespace losing its label; a changed resource; and
-// the deletion.
+// TestManifest uses the manifest of OpenKruise's release announcement: with a list, a selector and an exclusion, a
+// listed namespace that is created later, a copy that a user edits or deletes, a namespace that loses its label, a
+// changed resource, and finally the deletion.
 func TestManifest(t *testing.T) {
 	c := start(t)
 	group := map[string]string{"group": c.prefix}
@@ -95,7 +95,8 @@ func TestManifest(t *testing.T) {
 	c.gone(c.prefix+"-4", "game-demo")
 }
 
-// TestConflict: the controller never touches a foreign object. After the object's end the copy takes its place.
+// TestConflict: the controller never changes an object of another owner. After such an object was deleted, the copy
+// is created.
 func TestConflict(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a", "b")
@@ -131,8 +132,8 @@ func TestConflict(t *testing.T) {
 	c.counts(obj, 2, 2)
 }
 
-// TestRefusedSomewhere: RD-10 namespaces refusing a copy, first or last, do not keep the copy from the rest, and get
-// the copy after making room.
+// TestRefusedSomewhere: if some namespaces refuse a copy, all other namespaces get the copy, and the refusing
+// namespaces get the copy when their quota has space.
 func TestRefusedSomewhere(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a", "b", "c", "d", "e", "f", "g", "h")
@@ -143,7 +144,7 @@ func TestRefusedSomewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		counted := client.RawPatch(types.MergePatchType, []byte(`{"status":{"hard":{"count/configmaps":"0"},"used":{"count/configmaps":"0"}}}`))
-		if err := c.Status().Patch(t.Context(), quota, counted); err != nil { // no controller of quotas runs here
+		if err := c.Status().Patch(t.Context(), quota, counted); err != nil { // no quota controller runs here
 			t.Fatal(err)
 		}
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "probe"}}
@@ -167,8 +168,8 @@ func TestRefusedSomewhere(t *testing.T) {
 	c.counts(obj, 8, 8)
 }
 
-// TestNoNeedlessWrites: a Secret with stringData and without a type is written once per namespace, and labels of the
-// template reach the copies. Neither a new process nor unrelated edits cause a second write.
+// TestNoNeedlessWrites: a Secret with stringData and without a type is written once in each namespace, and the
+// template's labels are on the copies. Neither a new process nor unrelated edits cause another write.
 func TestNoNeedlessWrites(t *testing.T) {
 	c := idle(t)
 	stop := c.run()
@@ -185,8 +186,8 @@ func TestNoNeedlessWrites(t *testing.T) {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 
-	// A new process looks at each copy once and writes none. The copy in a newly created namespace shows the end of the
-	// pass.
+	// A new process reads each copy once, and writes none. When a newly created namespace has its copy, the new process
+	// has reconciled.
 	stop()
 	begin = controllertest.End(t, c.cp.AuditLog())
 	c.run()
@@ -219,8 +220,8 @@ func TestNoNeedlessWrites(t *testing.T) {
 	}
 }
 
-// TestFixedCopies: conditions tell of a fixed type and of an immutable copy. The copies stay unchanged until somebody
-// deletes the copies.
+// TestFixedCopies: conditions report a Secret whose type cannot change and an immutable copy. These copies are not
+// changed until a user deletes them.
 func TestFixedCopies(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a")
@@ -272,7 +273,8 @@ func TestAllNamespaces(t *testing.T) {
 	c.gone("kube-system", "everywhere")
 }
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9, and demands no write to any copy. The next change goes on.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left, and checks that no copy is written. Later changes
+// are copied.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
 	ns := c.namespaces(nil, "fixtures")
@@ -289,7 +291,7 @@ func TestTakeOver(t *testing.T) {
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), obj) })
 	begin := controllertest.End(t, c.cp.AuditLog())
 	c.run()
-	// The listed names differ from the names hashed by OpenKruise, only in the targets: the resource is the same.
+	// OpenKruise's hash differs from this project's hash only in the listed namespaces; the resource is the same.
 	c.counts(obj, 2, 1)
 	if got := c.writes(begin); len(got) > 0 {
 		t.Errorf("writes by the switch: %q", got)
@@ -303,8 +305,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestContested: an event tells of somebody who changes a copy as often as the controller restores the copy. The writes
-// to the API server stay bounded.
+// TestContested: if another client changes a copy as often as the controller restores it, an event says so, and the
+// number of writes stays limited.
 func TestContested(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a")

@@ -10,9 +10,9 @@
 // An update requires that the copy still has the resourceVersion that was read. A deletion requires the same UID and
 // resourceVersion.
 //
-// Differences from OpenKruise: This controller also copies changes of labels and annotations. This controller moves
-// stringData into data, so that such a Secret is not written again and again. This controller counts the copies again
-// when a namespace is deleted, and creates a copy by itself when an object that had the copy's name is deleted. Labels,
-// annotations and finalizers that were removed from the template stay on the copies, because somebody else may rely on
-// the additions by now.
+// Differences from OpenKruise: Changes of labels and annotations are copied, too. The controller moves stringData
+// into data, so that such a Secret is not written again and again. Copies are counted again when a namespace is
+// deleted. When an object that had the copy's name is deleted, the controller creates the copy by itself. Labels,
+// annotations and finalizers that were removed from the template stay on the copies, because other clients may depend
+// on them.
 package resourcedistribution

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the possible input of a pass: the caches before each call up to the first write.
+// sight contains the possible inputs of a reconciliation: the caches before each call, up to the first write.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -69,7 +69,7 @@ func wants(owner *v1beta1.ResourceDistribution, name string, namespace *corev1.N
 	return listed || t.AllNamespaces || selected && namespace.Labels["team"] == team, false
 }
 
-// wanted is the wanted content of copies, and their labels.
+// wanted returns the content and the labels that copies should have.
 func (w *story) wanted(owner *v1beta1.ResourceDistribution) (kind, name string, data, labels map[string]string) {
 	var r struct {
 		Kind     string `json:"kind"`
@@ -100,13 +100,13 @@ func dataOf(object client.Object) map[string]string {
 	return out
 }
 
-// isOf reports whether the distributor of the name controls an object.
+// isOf reports whether the ResourceDistribution with this name controls an object.
 func isOf(object client.Object, name string) bool {
 	ref := metav1.GetControllerOf(object)
 	return ref != nil && ref.Kind == "ResourceDistribution" && ref.Name == name
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	s, ok := write.Task.View.(*sight)
 	if !ok || len(s.moments) == 0 {
@@ -134,7 +134,7 @@ func (w *story) judge(write *chaos.Write) {
 	w.Failf("write", "%s by %s: %s", write.Call, name, why)
 }
 
-// wrong says why a write contradicts the spec at a moment, or returns "".
+// wrong says why a write contradicts the spec at a moment, or returns "" if it does not.
 func (w *story) wrong(write *chaos.Write, m moment) string {
 	namespace := write.Call.Namespace
 	wanted, _ := wants(m.owner, namespace, m.namespaces[namespace])
@@ -166,7 +166,7 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	return ""
 }
 
-// judgeStatus: numbers add up, and conditions are in their order.
+// judgeStatus: the numbers add up, and the conditions are in their fixed order.
 func (w *story) judgeStatus(write *chaos.Write) {
 	after, ok := write.After.(*v1beta1.ResourceDistribution)
 	if !ok {
@@ -187,7 +187,8 @@ func (w *story) judgeStatus(write *chaos.Write) {
 	}
 }
 
-// converged: each existing distributor has its copies exactly in the wanted namespaces, and reports every obstacle.
+// converged: each ResourceDistribution has copies exactly in the wanted namespaces, and reports everything that
+// prevents a copy.
 func (w *story) converged() {
 	uids := map[types.UID]bool{}
 	for _, owner := range faultapi.All[*v1beta1.ResourceDistribution](w.Server) {

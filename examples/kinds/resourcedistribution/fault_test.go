@@ -25,11 +25,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, foreign objects stay untouched. In unchosen namespaces the only writes remove copies.
-// No matching copy is written. In the end all copies match, and the status says so.
+// TestFaults: under any faults, the controller does not write objects of other owners. In namespaces that are not
+// selected, it only deletes copies. No copy that matches the template is written. In the end all copies match, and
+// the status says so.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -51,17 +52,18 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
-	full    string // a namespace with a used-up quota
+	full    string // the namespace whose quota is used up
 	version int    // of the newest content
 }
 
 func spaces() []string { return []string{"a", "b", "c", "d", "kube-system"} }
 
-// distributors are two distributors of the same name, and a distributor of Secrets.
+// distributors returns the names of two ResourceDistributions whose copies have the same name, and of one for
+// Secrets.
 func distributors() []string { return []string{"one", "pull", "two"} }
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -133,7 +135,7 @@ func (w *story) retarget(obj *v1beta1.ResourceDistribution) {
 	}
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	switch n := w.Rand().IntN(20); {
 	case n < 3:
@@ -154,7 +156,7 @@ func (w *story) users() {
 	}
 }
 
-// userNamespace deletes a namespace, ends the deletion, relabels or creates the namespace.
+// userNamespace deletes, creates or relabels a namespace, or completes its deletion.
 func (w *story) userNamespace(name string) {
 	namespace := &corev1.Namespace{}
 	err := w.User.Get(context.Background(), client.ObjectKey{Name: name}, namespace)
@@ -173,7 +175,7 @@ func (w *story) userNamespace(name string) {
 	}
 }
 
-// endNamespace acts for the controller of namespaces.
+// endNamespace completes a deletion as the controller of namespaces does.
 func (w *story) endNamespace(namespace *corev1.Namespace) {
 	w.Logf("namespace %s ends", namespace.Name)
 	for _, object := range w.objects() {
@@ -185,7 +187,7 @@ func (w *story) endNamespace(namespace *corev1.Namespace) {
 	w.must(client.IgnoreNotFound(w.User.Update(context.Background(), namespace)))
 }
 
-// objects are copies of all ConfigMaps and Secrets.
+// objects returns copies of all ConfigMaps and Secrets.
 func (w *story) objects() (out []client.Object) {
 	for _, found := range faultapi.All[*corev1.ConfigMap](w.Server) {
 		out = append(out, found.DeepCopy())
@@ -222,7 +224,7 @@ func (w *story) changeDistributor(name string) {
 	w.must(w.User.Update(context.Background(), obj))
 }
 
-// userCopy changes an object in a namespace, whoever owns the object.
+// userCopy changes an object in a namespace as a user; the object may have any owner.
 func (w *story) userCopy(namespace string) {
 	for _, object := range w.objects() {
 		if object.GetNamespace() != namespace || !w.Chance(50) {
@@ -315,7 +317,7 @@ func (w *story) namespace(name string) *corev1.Namespace {
 	return namespace
 }
 
-// settle ends half-done deletions, and lifts the quota.
+// settle completes deletions that have begun, and removes the quota.
 func (w *story) settle() {
 	w.full = ""
 	for _, namespace := range faultapi.All[*corev1.Namespace](w.Server) {
@@ -326,7 +328,8 @@ func (w *story) settle() {
 	w.Server.CollectGarbage()
 }
 
-// denies acts for the API server: creation needs an existing namespace, and immutable objects stay.
+// denies acts as the API server: an object can be created only in an existing namespace, and immutable objects cannot
+// change.
 func (w *story) denies(call faultapi.Call, before client.Object) error {
 	resource := schema.GroupResource{Resource: call.Resource.Resource}
 	if call.Namespace == "" || call.Resource.Resource == "events" {

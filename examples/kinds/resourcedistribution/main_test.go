@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The control plane is the package's own: copies go to all namespaces.
+// This package has a control plane of its own, because copies are created in all namespaces.
 var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -35,7 +35,7 @@ const (
 	agent  = "kruise-manager/test resourcedistribution-controller"
 )
 
-// cluster is the view of a single test on the control plane. Names begin with the test's own prefix.
+// cluster is a test's client of the control plane. The names of the test's objects begin with the test's own prefix.
 type cluster struct {
 	client.WithWatch
 	t      testing.TB
@@ -64,7 +64,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Gates: gates, Kinds: distributor(), Loops: []kinds.Loop{}})
 }
 
-// distributor is the row of the kind alone.
+// distributor returns only the row of ResourceDistribution.
 func distributor() (out []kind.Row) {
 	for _, k := range kinds.All() {
 		if k.Kind.Kind == "ResourceDistribution" {
@@ -74,7 +74,8 @@ func distributor() (out []kind.Row) {
 	return out
 }
 
-// namespaces makes namespaces with the test's prefix and the labels. The namespaces go at the end of the test.
+// namespaces creates namespaces with the labels, whose names begin with the test's prefix. The namespaces are deleted
+// at the end of the test.
 func (c *cluster) namespaces(labels map[string]string, suffixes ...string) (names []string) {
 	c.t.Helper()
 	for _, suffix := range suffixes {
@@ -88,7 +89,7 @@ func (c *cluster) namespaces(labels map[string]string, suffixes ...string) (name
 	return names
 }
 
-// resource is a resource as users write resources.
+// resource is a ConfigMap or Secret as users write it in a ResourceDistribution.
 type resource map[string]any
 
 func configMap(name string, data map[string]string) resource {
@@ -115,7 +116,7 @@ func selects(key, value string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// distribute creates a ResourceDistribution of the test's name.
+// distribute creates a ResourceDistribution with the test's name.
 func (c *cluster) distribute(r resource, targets v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistribution {
 	c.t.Helper()
 	obj := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: c.prefix}}
@@ -140,7 +141,7 @@ func change[O client.Object](c *cluster, obj O, edit func(O)) O {
 	return obj
 }
 
-// counts waits until so many copies are desired and there.
+// counts waits until the status has the given numbers of wanted and existing copies.
 func (c *cluster) counts(obj *v1beta1.ResourceDistribution, desired, succeeded int32) *v1beta1.ResourceDistribution {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -156,7 +157,7 @@ func (c *cluster) counts(obj *v1beta1.ResourceDistribution, desired, succeeded i
 	return obj
 }
 
-// configMap waits for a wanted ConfigMap, and returns the ConfigMap.
+// configMap waits until want returns nil for a ConfigMap, and returns the ConfigMap.
 func (c *cluster) configMap(namespace, name string, want func(*corev1.ConfigMap) error) *corev1.ConfigMap {
 	c.t.Helper()
 	found := &corev1.ConfigMap{}
@@ -172,7 +173,7 @@ func (c *cluster) configMap(namespace, name string, want func(*corev1.ConfigMap)
 	return found
 }
 
-// value demands a value of a key.
+// value returns a check that a key has a value.
 func value(key, want string) func(*corev1.ConfigMap) error {
 	return func(found *corev1.ConfigMap) error {
 		if got := found.Data[key]; got != want {
@@ -182,7 +183,7 @@ func value(key, want string) func(*corev1.ConfigMap) error {
 	}
 }
 
-// gone waits until a ConfigMap is gone.
+// gone waits until a ConfigMap does not exist.
 func (c *cluster) gone(namespace, name string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -205,7 +206,7 @@ func failing(obj *v1beta1.ResourceDistribution) map[string][]string {
 	return out
 }
 
-// writes returns the writes of the controller to ConfigMaps and Secrets since a place in the audit log.
+// writes returns the controller's writes to ConfigMaps and Secrets since an offset in the audit log.
 func (c *cluster) writes(since int64) (out []string) {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), since, agent)

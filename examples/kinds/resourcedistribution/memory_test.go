@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owners are ResourceDistributions that a test deletes.
+// owners are ResourceDistributions that a test can delete.
 type owners struct {
 	gone   bool
 	forget []func(types.UID)
@@ -22,7 +22,7 @@ func (o *owners) lose(owner types.UID) {
 	}
 }
 
-// TestMemory: knowledge stays for wanted namespaces of existing ResourceDistributions.
+// TestMemory: the process remembers copies only in wanted namespaces, and only while the ResourceDistribution exists.
 func TestMemory(t *testing.T) {
 	type byNamespace = map[string]known
 	objects := &owners{}
@@ -38,7 +38,7 @@ func TestMemory(t *testing.T) {
 	if diff := cmp.Diff(byNamespace{"a": a, "b": b}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	delete(got, "a") // the caller's own
+	delete(got, "a") // got belongs to the caller
 	if diff := cmp.Diff(byNamespace{"a": a}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("without b (-want +got):\n%s", diff)
 	}
@@ -52,7 +52,7 @@ func TestMemory(t *testing.T) {
 	}
 	objects.gone = true
 	objects.lose("u1")
-	m.Of("u1", []string{"a"}) // of a pass already under way
+	m.Of("u1", []string{"a"}) // called by a reconciliation that began before the deletion
 	m.Keep("u1", "a", a)
 	if objects.gone = false; len(m.Of("u1", []string{"a"})) != 0 {
 		t.Error("one that is gone is remembered, and nobody will ever forget it")

@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// exists is a namespace. A name beginning with "-" is terminating. Labels come after the name.
+// exists returns a namespace with the given labels. A name that begins with "-" is the name of a terminating
+// namespace.
 func exists(name string, labels ...string) *corev1.Namespace {
 	out := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(name, "-"), Labels: map[string]string{}}}
 	if strings.HasPrefix(name, "-") {
@@ -40,7 +41,7 @@ func selects(key, value string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// choice compiles the selector, and chooses.
+// choice compiles the selector, and returns the chosen namespaces.
 func choice(spec *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(string) bool) (targets, error) {
 	read := &judge.Reading{}
 	selector := selectorOf(read, &spec.NamespaceSelector)

@@ -19,7 +19,7 @@ func TestStatus(t *testing.T) {
 		name     string
 		before   []condition
 		failures failures
-		want     map[v1beta1.ResourceDistributionConditionType]condition // conditions different from a success
+		want     map[v1beta1.ResourceDistributionConditionType]condition // the conditions that differ from those of a success
 	}{
 		{"RD-11 nothing failed", nil, nil, nil},
 		{
@@ -64,7 +64,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRefused: numbers stay, a single condition has the reason, and the condition is news once.
+// TestRefused: the numbers do not change, only the condition for failed updates has the reason, and this condition is
+// reported once.
 func TestRefused(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
 	owner := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Generation: 3}}

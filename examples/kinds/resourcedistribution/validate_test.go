@@ -23,7 +23,7 @@ func distribution(resource string, edits ...func(*v1beta1.ResourceDistributionTa
 	return obj
 }
 
-// said lists problems by path, each with its type.
+// said returns the errors by path, each with its type.
 func said(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, fmt.Sprintf("%s: %s", err.Field, err.Type))

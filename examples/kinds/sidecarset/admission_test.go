@@ -23,18 +23,18 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for SidecarSets.
+// served returns a server with the webhooks for SidecarSets.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, sidecarset.Row().Admission(options)))
 }
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
 }
 
-// defaulted is a small object with more lines of spec, and with the defaults.
+// defaulted returns a small object with additional lines of spec, and with the defaults.
 func defaulted(t *testing.T, version string, more ...string) tree {
 	t.Helper()
 	return served(admission.Options{}).Defaulted(t, small(t, version, more...), nil)
@@ -150,7 +150,7 @@ func TestValidateSidecarSet(t *testing.T) {
 				if diff := cmp.Diff(tc.want, fields); diff != "" || code != tc.code {
 					t.Errorf("%s: code %d, want %d; fields (-want +got):\n%s\n%v", apiVersion, code, tc.code, diff, got.Result)
 				}
-				// An update without a change of the checked fields looks nothing up.
+				// An update that does not change the checked fields reads no other objects.
 				if got := served(options).Validate(t, object, object); !got.Allowed {
 					t.Errorf("%s: the same again: %v", apiVersion, got.Result)
 				}

@@ -14,15 +14,16 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// end is how the Pods of a set are in the end, read from their containers.
+// end counts the Pods of a set in the final state, as their containers show.
 type end struct {
 	all []sidecarcontrol.Standing
-	// waiting are Pods ready for an upgrade. idle are waiting Pods out of service. away are Pods out of service for good.
+	// waiting are Pods ready for an upgrade. idle are waiting Pods that are out of service. away are Pods that stay out
+	// of service.
 	waiting, idle, away                 int
 	updated, serving, updatedAndServing int
 }
 
-// converged: all Pods have the newest possible sidecars, no hot upgrade goes on, and the status says so.
+// converged: all Pods have the newest possible sidecars, no hot upgrade is in progress, and the status says so.
 func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {
@@ -31,7 +32,7 @@ func (w *story) converged() {
 		w.must(err)
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 			if podstate.IsActive(pod) && w.control.Read(pod, compiled, time.Now()).Flip {
-				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name) // even after the Pod has left the set
+				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name) // even if the Pod no longer belongs to the set
 			}
 		}
 		e := w.end(&sight{set: set, compiled: compiled, team: team})
@@ -50,7 +51,7 @@ func (w *story) converged() {
 	}
 }
 
-// end looks at the Pods of a set.
+// end reads the Pods of a set.
 func (w *story) end(v *sight) (e end) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		s := w.standing(v, pod)

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// createPod creates a Pod with the sidecars of a single set or of both, as the webhook does.
+// createPod creates a Pod with the sidecars of one set or of both sets, as the webhook does.
 func (w *story) createPod() {
 	var sets []*v1beta1.SidecarSet
 	var compiled []*sidecarcontrol.Set
@@ -66,7 +66,7 @@ func (w *story) revisions(set string) []*appsv1.ControllerRevision {
 	})
 }
 
-// pin draws the revision for new Pods, often none.
+// pin returns the revision to which new Pods are pinned: a random revision, or often none.
 func (w *story) pin(set *v1beta1.SidecarSet) *pub.SidecarSetInjectRevision {
 	revisions := w.revisions(set.Name)
 	if len(revisions) == 0 || w.Chance(40) {
@@ -79,7 +79,7 @@ func (w *story) pin(set *v1beta1.SidecarSet) *pub.SidecarSetInjectRevision {
 	return pin
 }
 
-// pinned returns a set with the sidecars of its pinned revision, or nil for a missing revision.
+// pinned returns a set with the sidecars of its pinned revision, or nil if the revision does not exist.
 func (w *story) pinned(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	pin := set.Spec.InjectionStrategy.Revision
 	if pin == nil {
@@ -96,7 +96,7 @@ func (w *story) pinned(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	return nil
 }
 
-// judgeRefusal: injection refuses a Pod only for a missing revision, and then leaves the Pod unchanged.
+// judgeRefusal: injection refuses a Pod only because a revision does not exist, and then does not change the Pod.
 func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, err error) {
 	lost := slices.ContainsFunc(sets, func(set *v1beta1.SidecarSet) bool { return w.pinned(set) == nil })
 	var problem reason.Reason
@@ -111,7 +111,7 @@ func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, 
 	}
 }
 
-// judgeInjection: the Pod has the sidecars of all its sets, and keeps everything from before.
+// judgeInjection: the Pod has the sidecars of all its sets, and all of its fields from before.
 func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	var names []string
 	containers := map[string]bool{"app": true}
@@ -151,7 +151,7 @@ func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	w.judgeContainers(pod, containers)
 }
 
-// judgeContainers: each container exists once, with its volumes, and the application is unchanged.
+// judgeContainers: each container exists once, with its volumes, and the container of the application is unchanged.
 func (w *story) judgeContainers(pod *corev1.Pod, want map[string]bool) {
 	volumes := map[string]bool{}
 	for i := range pod.Spec.Volumes {
@@ -191,7 +191,7 @@ func ownNames(set *v1beta1.SidecarSet) (names []string) {
 	return names
 }
 
-// hasVersion reports whether a Pod has the images and the env of a set, read from its containers alone. why names a
+// hasVersion reports whether the containers of a Pod have the images and the environment of a set. why names a
 // difference.
 func hasVersion(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string) {
 	for _, c := range sidecarsOf(set) {
@@ -207,7 +207,8 @@ func hasVersion(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string)
 	return hasEnv(pod, set)
 }
 
-// hasEnv reports whether a Pod's sidecars have the env of the set. Upgrades in place cannot change env.
+// hasEnv reports whether a Pod's sidecars have the environment of the set. Upgrades in place cannot change the
+// environment.
 func hasEnv(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string) {
 	value := func(env []corev1.EnvVar) string {
 		if i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "A" }); i >= 0 {
@@ -227,7 +228,7 @@ func hasEnv(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string) {
 	return true, ""
 }
 
-// worksIn returns the working container of a hot sidecar, as recorded on the Pod.
+// worksIn returns the container of a hot sidecar that the Pod's annotation names as the working container.
 func worksIn(pod *corev1.Pod, sidecar string) string {
 	works := map[string]string{}
 	_ = json.Unmarshal([]byte(pod.Annotations[apps.AnnotationSidecarSetWorking]), &works)

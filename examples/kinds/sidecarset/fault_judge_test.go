@@ -24,17 +24,17 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a pass: the set and its Pods, before the pass's first write.
+// sight is the input of a reconciliation: the set and its Pods, before the reconciliation's first write.
 type sight struct {
 	set      *v1beta1.SidecarSet
 	compiled *sidecarcontrol.Set
 	pods     map[types.UID]*corev1.Pod
 	team     string // of the namespace
 	upgraded map[types.UID]bool
-	// looked is true after the pass could see anything, wrote after the pass took its view of the Pods, and touched after
-	// the pass has decided.
+	// looked is true after the first read from the cache, wrote after the Pods were read, and touched after the
+	// reconciliation has decided.
 	looked, wrote, touched bool
-	// after is the last write to a Pod before the pass decided.
+	// after is the number of the last write to a Pod before the reconciliation decided.
 	after int
 }
 
@@ -47,18 +47,18 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "sidecarset" {
 		return
 	}
-	// The pass reads the namespace when deciding about writes to Pods, perhaps after writing a revision, and after a read
-	// of a Pod whose write had no answer.
+	// The reconciliation reads the namespace when it decides about writes to Pods. Before this it may write a revision,
+	// and read a Pod whose last write had no answer.
 	if v.touched = v.touched || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); !v.touched {
 		seen := &corev1.Namespace{}
-		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // a namespace not yet seen matches nothing
+		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // a namespace that the cache does not show matches nothing
 		v.team = seen.Labels["team"]
 	}
 	if v.wrote {
 		return
 	}
 	if v.wrote = call != nil && !call.IsRead(); v.wrote && v.looked {
-		return // the pass has decided
+		return // the reconciliation has decided
 	}
 	v.looked, v.after = true, w.writes
 	set := &v1beta1.SidecarSet{}
@@ -81,14 +81,14 @@ func (v *sight) matches(pod *corev1.Pod) bool {
 		slices.Contains(strings.Split(pod.Annotations[apps.AnnotationSidecarSetInjected], ","), v.set.Name)
 }
 
-// isNote reports whether a write notes no more than the progress of upgrades.
+// isNote reports whether a write changes only the annotation with the progress of upgrades.
 func isNote(before, after *corev1.Pod) bool {
 	noted := before.DeepCopy()
 	noted.Annotations[apps.AnnotationSidecarSetInPlaceState] = after.Annotations[apps.AnnotationSidecarSetInPlaceState]
 	return equality.Semantic.DeepEqual(noted.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
-// judge compares each write to a Pod with the sight of the pass.
+// judge compares each write to a Pod with the objects that the reconciliation has seen.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	if rev, ok := x.Before.(*appsv1.ControllerRevision); ok && x.After == nil {
@@ -146,7 +146,7 @@ func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
 	return changed
 }
 
-// judgeTold: the Pod's condition is right about the set.
+// judgeTold: the Pod's condition says correctly whether the sidecars of the set can be upgraded.
 func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
 	was, is := saidOf(before, v.set.Name), saidOf(after, v.set.Name)
 	if upgradable, _ := hasEnv(after, v.set); is != was && is != fmt.Sprint(upgradable) {
@@ -159,7 +159,7 @@ func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// saidOf returns the answer about a set in a Pod's condition, or "".
+// saidOf returns the entry for a set in a Pod's condition, or "".
 func saidOf(pod *corev1.Pod, set string) string {
 	said := map[string]bool{}
 	if c := podstate.Condition(pod, apps.ConditionSidecarSetUpgradable); c != nil {
@@ -171,7 +171,7 @@ func saidOf(pod *corev1.Pod, set string) string {
 	return ""
 }
 
-// judgeTruncation: pinned revisions and revisions of existing Pods stay.
+// judgeTruncation: the controller deletes neither pinned revisions nor revisions of existing Pods.
 func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
 	if v == nil || v.set == nil {
 		w.Failf("blind", "revision %s is deleted by a pass that has seen no set", rev.Name)
@@ -186,8 +186,8 @@ func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
 	}
 }
 
-// judgeFlip: outside an upgrade, images change only at the end of a hot upgrade. The container without work becomes
-// idle, and the working container runs its spec's image.
+// judgeFlip: outside an upgrade, images change only at the end of a hot upgrade. One container then becomes idle, and
+// the working container runs the image in its spec.
 func (w *story) judgeFlip(before, after *corev1.Pod) {
 	works := worksIn(after, "hot")
 	for i := range after.Spec.Containers {
@@ -207,7 +207,7 @@ func (w *story) judgeFlip(before, after *corev1.Pod) {
 	}
 }
 
-// hashIn reports whether a Pod records the newest sidecars.
+// hashIn reports whether the annotations of a Pod say that it has the newest sidecars.
 func hashIn(control *sidecarcontrol.Control, pod *corev1.Pod, set *sidecarcontrol.Set) bool {
 	s := control.Read(pod, set, time.Now())
 	return s.Injected && s.Updated
@@ -221,7 +221,8 @@ func (w *story) judgeTwins(pod *corev1.Pod) {
 	}
 }
 
-// judgeUpgrade: a Pod recorded as upgraded has all images of the newest sidecars, and was due for an upgrade.
+// judgeUpgrade: a Pod whose annotations say that it was upgraded has all images of the newest sidecars, and had to be
+// upgraded.
 func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	if has, why := hasVersion(after, v.set); !has {
 		w.Failf("half", "Pod %s is upgraded, and has not the version of set %s: %s", after.Name, v.set.Name, why)
@@ -231,7 +232,7 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	w.judgeWanted(v, before)
 }
 
-// judgeGap: an upgrade leaves at least a single serving container of a hot sidecar unchanged.
+// judgeGap: an upgrade leaves at least one ready container of a hot sidecar unchanged.
 func (w *story) judgeGap(v *sight, before, after *corev1.Pod) {
 	served, kept := 0, 0
 	for _, name := range []string{"hot-1", "hot-2"} {
@@ -248,7 +249,7 @@ func (w *story) judgeGap(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// judgePatches: an upgrade brings the set's annotations along.
+// judgePatches: an upgrade also writes the annotations of the set.
 func (w *story) judgePatches(v *sight, before, after *corev1.Pod) {
 	for i := range v.set.Spec.PatchPodMetadata {
 		p := &v.set.Spec.PatchPodMetadata[i]
@@ -263,7 +264,7 @@ func (w *story) judgePatches(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// judgeWanted: the strategy of the set lets the Pod be upgraded.
+// judgeWanted: the update strategy of the set allows the upgrade of this Pod.
 func (w *story) judgeWanted(v *sight, before *corev1.Pod) {
 	u := &v.set.Spec.UpdateStrategy
 	seen := v.pods[before.UID]
@@ -295,7 +296,7 @@ func (w *story) judgeWanted(v *sight, before *corev1.Pod) {
 	}
 }
 
-// standing is a Pod's standing with the set, as seen by the pass.
+// standing returns a Pod's Standing with the set, from the Pod that the reconciliation has read.
 func (w *story) standing(v *sight, pod *corev1.Pod) sidecarcontrol.Standing {
 	if !podstate.IsActive(pod) || !v.matches(pod) {
 		return sidecarcontrol.Standing{}
@@ -303,7 +304,7 @@ func (w *story) standing(v *sight, pod *corev1.Pod) sidecarcontrol.Standing {
 	return w.control.Read(pod, v.compiled, time.Now())
 }
 
-// serves reports whether a Pod is in service, with no upgrade of its sidecars going on.
+// serves reports whether a Pod is in service, and none of its sidecars is being upgraded.
 func (w *story) serves(pod *corev1.Pod) bool {
 	if !podstate.IsActive(pod) || !podstate.IsReady(pod) {
 		return false
@@ -326,7 +327,8 @@ func (w *story) serves(pod *corev1.Pod) bool {
 	return true
 }
 
-// saysUpgraded reports whether a Pod says that it was upgraded since its injection, and not long ago.
+// saysUpgraded reports whether the annotations of a Pod say that it was upgraded since its injection, and not long
+// ago.
 func saysUpgraded(pod *corev1.Pod, set string) bool {
 	at := func(key string) time.Time {
 		recorded := map[string]struct {
@@ -339,7 +341,7 @@ func saysUpgraded(pod *corev1.Pod, set string) bool {
 	return upgraded.After(at(apps.AnnotationSidecarSetHashWithoutImage)) && time.Since(upgraded) < 10*time.Minute
 }
 
-// judgeServing: a Pod recorded as in service runs all of its spec's sidecar images.
+// judgeServing: a Pod that counts as in service runs the images of all sidecars in its spec.
 func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
 	for _, name := range ownNames(set) {
 		if c := container(pod, name); c != nil {
@@ -350,14 +352,14 @@ func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
 	}
 }
 
-// judgeBudget: with the Pod, the set's Pods away through upgrades stay within the budget.
+// judgeBudget: with this Pod, the number of the set's Pods that upgrades keep out of service stays within the budget.
 func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	var all []sidecarcontrol.Standing
 	away := 0
 	for _, seen := range v.pods {
 		if s := w.standing(v, seen); s.Injected {
 			all = append(all, s)
-			// The second set answers for Pods taken since the pass's decision.
+			// Pods that were taken out of service after this reconciliation had decided count for the other set.
 			if t, ok := w.taken[seen.UID]; ok && seen.UID != pod.UID && (t.pass == v || t.write <= v.after) {
 				away++
 			}
@@ -372,7 +374,7 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// check forgets Pods back in service or gone.
+// check forgets Pods that are in service again, or were deleted.
 func (w *story) check() {
 	there := map[types.UID]bool{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

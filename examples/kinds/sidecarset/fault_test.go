@@ -33,24 +33,25 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, only sidecars change. A Pod gets all images of a set at once, and the two containers of
-// a hot upgrade never run the same image. The sets together keep the budget of each set. In the end all Pods have the
-// newest possible sidecars.
+// TestFaults: under any faults, only sidecars change. A Pod gets all images of a set at once, and the two containers
+// of a hot upgrade never run the same image. Both sets together keep the budget of each set. In the end all Pods have
+// the newest possible sidecars.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t, false))
 }
 
-// TestFaultsOfTwoSets makes both sets roll out to the same Pods most of the time, a single Pod at a time.
+// TestFaultsOfTwoSets: both sets upgrade the same Pods at the same time, mostly one Pod at a time.
 func TestFaultsOfTwoSets(t *testing.T) {
 	chaos.Run(t, plan(t, true))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t, false), 3)
 }
 
-// plan is for schedules with all kinds of events. With narrow, schedules contain little beside rollouts.
+// plan returns the plan of fault schedules with all kinds of events. If narrow is true, schedules contain mostly
+// rollouts.
 func plan(t testing.TB, narrow bool) chaos.Plan {
 	scheme := apiruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
@@ -66,7 +67,7 @@ func plan(t testing.TB, narrow bool) chaos.Plan {
 	}
 	return chaos.Plan{
 		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&v1beta1.SidecarSet{}), &corev1.Namespace{}}, Seeds: seeds, Steps: 200,
-		Quiet: 6 * time.Minute, // longer than a refused upgrade rests
+		Quiet: 6 * time.Minute, // longer than the back-off of a refused upgrade
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, control: control, narrow: narrow, taken: map[types.UID]taking{}}
 			return chaos.Subject{
@@ -77,24 +78,24 @@ func plan(t testing.TB, narrow bool) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
 	control *sidecarcontrol.Control
 	narrow  bool
-	// denied is a Pod under write protection.
+	// denied is the name of a Pod whose writes are refused.
 	denied string
-	// once are Pods whose next write alone is refused.
+	// once contains Pods of which only the next write is refused.
 	once map[string]bool
 	pods int
-	// taken are the Pods that served when the controller changed an image, and do not serve again yet.
+	// taken are the Pods that were in service when the controller changed an image, and are not in service again yet.
 	taken map[types.UID]taking
 	// writes counts the writes to Pods.
 	writes int
 }
 
-// taking records when, and by the pass of which set, a Pod was taken out of service.
+// taking records which write took a Pod out of service, and by which reconciliation.
 type taking struct {
 	write int
 	pass  *sight
@@ -102,7 +103,7 @@ type taking struct {
 
 const namespace = "default"
 
-// Sets and their sidecars. Both are in the same Pods.
+// These are the sets with their sidecars. Both sets select the same Pods.
 const (
 	mesh = "mesh" // has the cold sidecar "proxy" and the hot sidecar "hot"
 	logs = "logs" // has the cold sidecar "log" and the native sidecar "native", which starts before "log"
@@ -174,7 +175,7 @@ func addMesh(s *v1beta1.SidecarSetSpec) {
 	}
 }
 
-// patches are the annotations of a set: the first overwrites, the second keeps an existing value.
+// patches returns the annotations that a set adds: the first is overwritten, the second keeps an existing value.
 func patches(set string, version int) []pub.SidecarSetPatchPodMetadata {
 	value := fmt.Sprint(version)
 	return []pub.SidecarSetPatchPodMetadata{
@@ -196,7 +197,7 @@ func sidecarsOf(set *v1beta1.SidecarSet) (out []*pub.SidecarContainer) {
 	return out
 }
 
-// count draws a count from 1 to most, or a percentage.
+// count returns a random count from 1 to most, or a random percentage.
 func (w *story) count(most int, percentages ...string) *intstr.IntOrString {
 	if w.Chance(40) {
 		return ptr.To(intstr.FromString(percentages[w.Rand().IntN(len(percentages))]))
@@ -210,7 +211,7 @@ func (w *story) set(name string) *v1beta1.SidecarSet {
 	return set
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(20); {
@@ -254,7 +255,7 @@ func (w *story) users() {
 	}
 }
 
-// forge writes false records of upgrades, as every writer of Pods may.
+// forge writes false records of upgrades into annotations, as every client that may write Pods could.
 func (w *story) forge(pod *corev1.Pod) {
 	forged := pod.DeepCopy()
 	texts := []string{
@@ -266,17 +267,17 @@ func (w *story) forge(pod *corev1.Pod) {
 		forged.Annotations = map[string]string{}
 	}
 	if forged.Annotations[apps.AnnotationSidecarSetInPlaceState] != "" {
-		return // losing the record of an upgrade is the job of lose
+		return // the function lose removes records of upgrades
 	}
 	forged.Annotations[apps.AnnotationSidecarSetInPlaceState] = texts[w.Rand().IntN(len(texts))]
 	w.Logf("user: Pod %s says %s", pod.Name, forged.Annotations[apps.AnnotationSidecarSetInPlaceState])
 	w.must(w.User.Update(context.Background(), forged))
 }
 
-// lose removes the records of upgrades.
+// lose removes the records of upgrades from the annotations.
 func (w *story) lose(pod *corev1.Pod) {
 	unknown := slices.ContainsFunc(w.control.Injected(pod), func(set string) bool { return !saysUpgraded(pod, set) })
-	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // nobody could know of an upgrade in the second of the injection
+	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // after the removal, the Pod does not show an upgrade in the same second as the injection
 		return
 	}
 	changed := pod.DeepCopy()
@@ -321,7 +322,7 @@ func (w *story) edit(name string) {
 	case n < 22:
 		set.Spec.InjectionStrategy.Revision = w.pin(set)
 	default:
-		if update.MaxUnavailable = ptr.To(intstr.FromString("many")); w.Chance(50) { // past admission
+		if update.MaxUnavailable = ptr.To(intstr.FromString("many")); w.Chance(50) { // stored without admission
 			update.MaxUnavailable = w.count(3, "50%")
 		}
 	}
@@ -351,8 +352,8 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish fulfillable. Now and then the first try is refused: only time tells of a better second
-// try.
+// settle changes the last spec so that the controller can reach the wanted state. Sometimes the first write is
+// refused, and only the back-off leads to a second write.
 func (w *story) settle() {
 	w.denied = ""
 	for _, name := range []string{mesh, logs} {

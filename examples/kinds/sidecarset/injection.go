@@ -35,9 +35,10 @@ func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	return err
 }
 
-// newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace in which revisions
-// are stored. Revisions in other namespaces are ignored. now tells the time; nil means the real clock. The step runs on every replica of the manager, and reads from
-// the manager's cache. Call newInjection before the manager starts, and only if the CRD of SidecarSets is installed.
+// newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace in which
+// revisions are stored. Revisions in other namespaces are ignored. now tells the time; nil means the real clock. The
+// step runs on every replica of the manager, and reads from the manager's cache. Call newInjection before the manager
+// starts, and only if the CRD of SidecarSets is installed.
 func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool, now clock.PassiveClock) (podwebhook.Mutator, error) {
 	if namespace == "" {
 		return podwebhook.Mutator{}, errors.New("injection needs the namespace of the revisions")

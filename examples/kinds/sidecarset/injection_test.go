@@ -51,7 +51,7 @@ func TestForgedRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// As in newInjection.
+	// The next lines look up the revision as newInjection does.
 	compiled, err := Compile(set, revisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
 		return find(index.Of("kruise-system", set.UID), pin)
 	})

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// cluster is the view of a single test on the control plane. SidecarSets have no namespace, so the test's SidecarSets
-// select the test's namespace by name.
+// cluster is a test's client of the control plane. SidecarSets have no namespace, so the test's SidecarSets select
+// the test's namespace by name.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -43,7 +43,7 @@ type cluster struct {
 	control   *sidecarcontrol.Control
 }
 
-// start is idle with the controller running.
+// start is like idle, but the controller runs.
 func start(t testing.TB) *cluster {
 	t.Helper()
 	c := idle(t)
@@ -51,7 +51,7 @@ func start(t testing.TB) *cluster {
 	return c
 }
 
-// idle returns a fresh namespace on the control plane.
+// idle returns a new namespace on the control plane.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -68,7 +68,7 @@ func (c *cluster) run() {
 	controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: []kind.Row{sidecarset.Row()}, Loops: []kinds.Loop{}})
 }
 
-// set returns a SidecarSet for the test's Pods with sidecars called by their names.
+// set returns a SidecarSet for the test's Pods.
 func (c *cluster) set(name string, edits ...func(*v1beta1.SidecarSetSpec)) *v1beta1.SidecarSet {
 	s := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name}}
 	s.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -103,7 +103,7 @@ func native(name, image string) func(*v1beta1.SidecarSetSpec) {
 	}
 }
 
-// create stores a SidecarSet as admission would, and waits for its revision.
+// create stores a SidecarSet with the defaults that admission would set, and waits for its revision.
 func (c *cluster) create(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	c.t.Helper()
 	if err := api.Default(set); err != nil {
@@ -116,7 +116,7 @@ func (c *cluster) create(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	return c.until(set, func(s *v1beta1.SidecarSetStatus) bool { return s.LatestRevision != "" })
 }
 
-// change edits a SidecarSet, as admission would.
+// change edits a SidecarSet, and sets the defaults that admission would set.
 func (c *cluster) change(set *v1beta1.SidecarSet, edit func(*v1beta1.SidecarSetSpec)) *v1beta1.SidecarSet {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (c *cluster) change(set *v1beta1.SidecarSet, edit func(*v1beta1.SidecarSetS
 	return set
 }
 
-// until waits for a status of the newest generation.
+// until waits until the status is about the newest generation and want returns true.
 func (c *cluster) until(set *v1beta1.SidecarSet, want func(*v1beta1.SidecarSetStatus) bool) *v1beta1.SidecarSet {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (c *cluster) until(set *v1beta1.SidecarSet, want func(*v1beta1.SidecarSetSt
 	return set
 }
 
-// counts waits until matched, updated, ready and updated ready Pods are as many.
+// counts waits until the status has the given numbers of matched, updated, ready and updated ready Pods.
 func (c *cluster) counts(set *v1beta1.SidecarSet, matched, updated, ready, updatedReady int32) *v1beta1.SidecarSet {
 	c.t.Helper()
 	return c.until(set, func(s *v1beta1.SidecarSetStatus) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestOrder: the order of upgrades. Pods have labels number and zone.
+// TestOrder checks the order in which Pods are upgraded. The Pods have the labels number and zone.
 func TestOrder(t *testing.T) {
 	scatter := func(terms ...pub.ScatterTerm) pub.SidecarSetUpdateStrategy {
 		return pub.SidecarSetUpdateStrategy{ScatterStrategy: terms}
@@ -22,7 +22,7 @@ func TestOrder(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		update pub.SidecarSetUpdateStrategy
-		pods   []string // number, and zone behind a blank
+		pods   []string // the number, a space, and the zone
 		want   []string
 	}{
 		{"equal Pods by name", pub.SidecarSetUpdateStrategy{}, []string{"", "sts-2", "sts-10"}, []string{"", "sts-10", "sts-2"}},

@@ -43,7 +43,8 @@ func (c *cluster) untilRevisions(set *v1beta1.SidecarSet, want ...string) {
 	})
 }
 
-// TestCustomVersion: the user's version name is a label of the revision. The label outlives the name in the spec.
+// TestCustomVersion: the revision has the user's version name as a label. The label stays when the name is removed
+// from the spec.
 func TestCustomVersion(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) { s.CustomVersion = "one" }))
@@ -55,7 +56,7 @@ func TestCustomVersion(t *testing.T) {
 	c.untilRevisions(set, "mesh:v1 uno", "mesh:v2")
 }
 
-// TestHistoryLimit: the oldest revisions go, except for revisions of existing Pods and the pinned revision.
+// TestHistoryLimit: the oldest revisions are deleted, except revisions of existing Pods and the pinned revision.
 func TestHistoryLimit(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {

@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestColdUpgrade: the sidecar of each Pod restarts with its new image, a single Pod at a time, and nothing else
-// restarts. Each Pod is written once. After its first upgrade a second write sets the condition about upgrades.
+// TestColdUpgrade: the sidecar of each Pod restarts with its new image, one Pod at a time, and no other container
+// restarts. Each Pod is written once. After a Pod's first upgrade, a second write sets the condition about upgrades.
 func TestColdUpgrade(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), container("log", "log:v1"), func(s *v1beta1.SidecarSetSpec) {
@@ -32,7 +32,7 @@ func TestColdUpgrade(t *testing.T) {
 	}))
 	names := c.pods(4, set)
 	c.counts(set, 4, 4, 4, 4)
-	var most atomic.Int64 // the watch goes on meanwhile
+	var most atomic.Int64 // another goroutine, which handles the watch, writes it
 	controllertest.Watch(t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
 		unready := int64(0)
 		for _, pod := range pods {
@@ -65,7 +65,7 @@ func TestColdUpgrade(t *testing.T) {
 	c.wrote(begin, map[string]int{"patch pods": 4, "create controllerrevisions": 1})
 }
 
-// wrote waits for exactly the wanted requests of the manager since a place in the audit log.
+// wrote waits until the manager has sent exactly the wanted requests since an offset in the audit log.
 func (c *cluster) wrote(since int64, want map[string]int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 20*time.Second, func(context.Context) error {
@@ -77,7 +77,7 @@ func (c *cluster) wrote(since int64, want map[string]int) {
 	})
 }
 
-// TestNativeUpgrade: native sidecars are upgraded in place, all at once.
+// TestNativeUpgrade: native sidecars are upgraded in place, in all Pods at the same time.
 func TestNativeUpgrade(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("native", native("proxy", "proxy:v1")))
@@ -113,7 +113,7 @@ func TestHotUpgrade(t *testing.T) {
 		c.counts(set, 1, 1, 1, 1)
 		got := state()
 		if want[3] == "" {
-			got[3] = "" // the version is a resourceVersion
+			got[3] = "" // this version is a resourceVersion
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("HU-10 after upgrade %d (-want +got):\n%s", i+1, diff)
@@ -124,7 +124,7 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestNotUpgradable: Pods whose sidecars differ in more than images stay unchanged, and their condition says so.
+// TestNotUpgradable: Pods whose sidecars differ in more than images are not changed, and their condition says so.
 func TestNotUpgradable(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))
@@ -151,7 +151,7 @@ func TestNotUpgradable(t *testing.T) {
 	told(want)
 }
 
-// TestStrategies: the obstacles to an upgrade.
+// TestStrategies checks which settings of the update strategy prevent an upgrade.
 func TestStrategies(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {
@@ -188,7 +188,8 @@ func (c *cluster) event(set *v1beta1.SidecarSet, name string) (message string) {
 	return message
 }
 
-// TestPodsRefused: an event tells the authors of SidecarSets about refused Pods, not only the authors of Pods.
+// TestPodsRefused: if admission refuses Pods, an event on the SidecarSet says so, because the error reaches only the
+// authors of Pods.
 func TestPodsRefused(t *testing.T) {
 	c := start(t)
 	one := c.create(c.set("one", container("log", "log:v1")))
@@ -207,7 +208,7 @@ func TestPodsRefused(t *testing.T) {
 	}
 }
 
-// TestPodsDropped: an event tells of Pods with sidecars of a SidecarSet that no longer selects the Pods.
+// TestPodsDropped: an event reports Pods that have the sidecars of a SidecarSet that no longer selects the Pods.
 func TestPodsDropped(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))

@@ -17,8 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9 (cold, hot and native sidecars, launch order), starts the
-// controller, and demands no write to any Pod or revision. Then the next upgrade goes on in place.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left (with cold, hot and native sidecars, and a launch
+// order), starts the controller, and checks that no Pod or revision is written. Then the next upgrade is made in
+// place.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
 	for _, name := range []string{"sim-04", "sim-08"} {
@@ -89,7 +90,7 @@ func (c *cluster) list() []corev1.Pod {
 	return pods.Items
 }
 
-// seen is the visible part of a Pod.
+// seen contains the fields of a Pod that the test compares.
 type seen struct {
 	Spec                corev1.PodSpec
 	Labels, Annotations map[string]string

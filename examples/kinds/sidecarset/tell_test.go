@@ -18,13 +18,13 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// everlasting objects never go.
+// everlasting stands for owners that are never deleted.
 type everlasting struct{}
 
 func (everlasting) Exists(types.UID) bool  { return true }
 func (everlasting) OnGone(func(types.UID)) {}
 
-// TestHeldUp: Pods with unready sidecars use up the budget, and a single event tells so.
+// TestHeldUp: if Pods with unready sidecars use up the budget, a single event says so.
 func TestHeldUp(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(name string, unreadyFor time.Duration) *corev1.Pod {

@@ -45,7 +45,8 @@ func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts va
 	return nil
 }
 
-// taken is what a SidecarSet uses exclusively in a Pod, such as names of containers, with the paths in the SidecarSet.
+// taken contains what only one SidecarSet may use in a Pod, such as names of containers, with the paths in the
+// SidecarSet.
 type taken struct {
 	names       map[string]place
 	volumes     map[string]int

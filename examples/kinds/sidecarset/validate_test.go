@@ -94,7 +94,7 @@ func source(apiVersion, path string) func(*pub.SidecarContainer) {
 	}
 }
 
-// check compares the errors with their wanted beginnings.
+// check compares the beginnings of the errors with the wanted beginnings.
 func check(t *testing.T, want []string, errs field.ErrorList) {
 	t.Helper()
 	got := []string{}
@@ -265,7 +265,7 @@ func TestValidateCreate(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreValid: a take-over refuses nothing.
+// TestStoredObjectsAreValid: admission accepts updates of objects that OpenKruise has stored.
 func TestStoredObjectsAreValid(t *testing.T) {
 	var others []*v1beta1.SidecarSet
 	for _, name := range []string{"mesh", "native"} {
@@ -342,7 +342,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// away selects different Pods.
+// away makes a SidecarSet select other Pods.
 func away(obj *v1beta1.SidecarSet) { obj.Spec.Selector = matching("mesh", "off") }
 
 func TestAnnotationRules(t *testing.T) {
@@ -417,7 +417,7 @@ func TestConflicts(t *testing.T) {
 			obj.Spec.UpdateStrategy.Type = pub.SidecarSetNotUpdate
 		}
 	}
-	// only leaves a single container, and nothing shared with further SidecarSets.
+	// only keeps a single container, and nothing that other SidecarSets also use.
 	only := func(name string, edits ...func(*pub.SidecarContainer)) edit {
 		return func(obj *v1beta1.SidecarSet) {
 			obj.Spec.InitContainers, obj.Spec.Containers = nil, obj.Spec.Containers[:1]
@@ -585,8 +585,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// BenchmarkValidateCreate has 1,000 further SidecarSets: for different Pods, with different containers, and, as the
-// worst case, with the same containers and a selector that only differs in its last term.
+// BenchmarkValidateCreate compares a SidecarSet with 1,000 others: for different Pods, with different containers,
+// and, as the worst case, with the same containers and a selector that differs only in its last term.
 func BenchmarkValidateCreate(b *testing.B) {
 	many := func(value string) edit {
 		return func(obj *v1beta1.SidecarSet) {

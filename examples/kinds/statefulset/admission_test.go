@@ -22,12 +22,12 @@ import (
 
 type tree = admissiontest.Tree
 
-// served answers for StatefulSets.
+// served returns a server with the webhooks for StatefulSets.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, statefulset.Row().Admission(options)))
 }
 
-// small is the smallest valid object, with more lines of spec.
+// small returns the smallest valid object, with additional lines of spec.
 func small(t testing.TB, version string, more ...string) tree {
 	t.Helper()
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
@@ -152,7 +152,7 @@ func TestValidateStatefulSet(t *testing.T) {
 	}
 }
 
-// storage has storage classes and nothing else. Without classes, storage is unreachable.
+// storage is a reader that finds only the given storage classes. If it is nil, its requests fail.
 type storage []storagev1.StorageClass
 
 func (s storage) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -176,7 +176,7 @@ func (s storage) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// TestStorageClasses: V-22, V-23 and S-37 with classes of a cluster.
+// TestStorageClasses checks changes of claim templates with the storage classes of a cluster.
 func TestStorageClasses(t *testing.T) {
 	of := func(size, class string) tree {
 		claims := `  volumeClaimTemplates: [{metadata: {name: data}, spec: {` + class + `resources: {requests: {storage: ` + size + `}}}}]`

@@ -27,19 +27,21 @@ import (
 
 type edit = func(*v1beta1.StatefulSet)
 
-// badInput is a StatefulSet with a wish that cannot be fulfilled.
+// badInput describes a StatefulSet whose spec the controller cannot fulfil.
 type badInput struct {
 	name     string
 	replicas int32
 	create   []edit
-	// others are foreign objects in the StatefulSet's way from the start. Nobody touches foreign objects.
+	// others are objects of other owners that exist from the start and are in the way. The controller must not change
+	// them.
 	others func(c *cluster, name string) []client.Object
-	// running are the StatefulSet's Pods before the edit. then is the edit. raw is an edit outside every Go type.
+	// running are the ordinals of the StatefulSet's Pods before the edit. then is the edit. raw is an edit that no Go
+	// type can express.
 	running []int
 	then    edit
 	raw     string
-	// want are the StatefulSet's Pods in the end. condition and event (if not empty) explain the missing Pods, and the
-	// message contains says.
+	// want are the ordinals of the StatefulSet's Pods in the end. If not empty, condition and event explain the missing
+	// Pods, and the message contains says.
 	want      []int
 	condition string
 	reason    string
@@ -68,7 +70,7 @@ func goWith(set *v1beta1.StatefulSet) {
 	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
 }
 
-// somebody is an existing controller, so the garbage collector keeps objects controlled by somebody.
+// somebody returns an owner reference to an existing object, so that the garbage collector keeps the dependents.
 func (c *cluster) somebody() *metav1.OwnerReference {
 	c.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, GenerateName: "somebody-"}}
@@ -78,7 +80,7 @@ func (c *cluster) somebody() *metav1.OwnerReference {
 	return metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }
 
-// foreignPod is a Pod waiting at a scheduling gate, so only meddlers write to the Pod.
+// foreignPod returns a Pod of another owner that waits at a scheduling gate, so no other component writes the Pod.
 func (c *cluster) foreignPod(name, app string, owner *metav1.OwnerReference) client.Object {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: map[string]string{"app": app}},
@@ -92,7 +94,7 @@ func (c *cluster) foreignPod(name, app string, owner *metav1.OwnerReference) cli
 	return pod
 }
 
-// foreignClaim is a claim without a class, so nobody binds the claim.
+// foreignClaim returns a claim of another owner without a class, so no volume is bound to the claim.
 func (c *cluster) foreignClaim(name string, owner *metav1.OwnerReference, finalizers ...string) client.Object {
 	set := &v1beta1.StatefulSet{Spec: v1beta1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}}}
 	withClaims("", "1Gi")(set)
@@ -105,7 +107,7 @@ func (c *cluster) foreignClaim(name string, owner *metav1.OwnerReference, finali
 	return claim
 }
 
-// badOrdinals are numbers that are unreadable or too few.
+// badOrdinals returns cases in which numbers are invalid, or too few ordinals are left.
 func badOrdinals() []badInput {
 	invalid := func(name string, code string, then edit, says ...string) badInput {
 		return badInput{
@@ -145,7 +147,7 @@ func badOrdinals() []badInput {
 	return cases
 }
 
-// badNeighbours are foreign Pods and claims under the StatefulSet's names and labels.
+// badNeighbours returns cases in which Pods and claims of other owners have the StatefulSet's names or labels.
 func badNeighbours() []badInput {
 	return []badInput{
 		{
@@ -179,7 +181,7 @@ func badNeighbours() []badInput {
 	}
 }
 
-// badVolumes are claims that cannot follow their template.
+// badVolumes returns cases in which claims cannot be changed to match their template.
 func badVolumes(c *cluster) []badInput {
 	fixed, growing := c.volumes(0, "1Gi", nil), c.volumes(0, "1Gi", ptr.To(true))
 	stuck := func(name, class, code, event string, says ...string) badInput {
@@ -197,7 +199,7 @@ func badVolumes(c *cluster) []badInput {
 	return []badInput{
 		another, differs,
 		stuck("fixed", fixed, "ClassCannotExpand", apps.EventFailedResize, "spec.volumeClaimTemplates[data]", "StorageClass "+fixed),
-		// The API server refuses growth for a claim without a volume.
+		// The API server refuses to enlarge a claim that has no volume.
 		stuck("unbound", growing, "", apps.EventFailedResize, "data-unbound-0", "2Gi"),
 		{name: "smaller", replicas: 1, create: []edit{withClaims(fixed, "2Gi"), follows}, running: []int{0}, want: []int{0}, then: withClaims(fixed, "1Gi")},
 		{
@@ -213,9 +215,9 @@ func badVolumes(c *cluster) []badInput {
 	}
 }
 
-// TestBadInput: a condition and an event tell of every impossible wish past admission, and everything possible happens.
-// Foreign objects stay untouched, and so do Pods and claims of an invalid StatefulSet. S-2, S-6, S-12, S-19, S-28,
-// S-31, S-34, S-35.
+// TestBadInput: for each spec that was stored without admission and cannot be fulfilled, a condition and an event say
+// so, and the controller does the rest of its work. Objects of other owners are not changed, nor are Pods and claims
+// of an invalid StatefulSet.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -273,7 +275,7 @@ func keyOf(obj client.Object) string {
 	return "claim " + obj.GetName()
 }
 
-// createForeign creates an object. An object with a finalizer is deleted, too, and stays in deletion.
+// createForeign creates an object. An object with a finalizer is also deleted, and so stays in deletion.
 func (c *cluster) createForeign(obj client.Object) {
 	c.t.Helper()
 	held := len(obj.GetFinalizers()) > 0
@@ -289,7 +291,7 @@ func (c *cluster) createForeign(obj client.Object) {
 	if err := c.Delete(c.t.Context(), obj); err != nil {
 		c.t.Fatal(err)
 	}
-	// Protection goes as soon as the protection controller finds no Pod using the claim.
+	// The protection controller removes its finalizer when it finds that no Pod uses the claim.
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
@@ -301,7 +303,7 @@ func (c *cluster) createForeign(obj client.Object) {
 	})
 }
 
-// spoil makes the edit, past admission.
+// spoil makes the edit without admission.
 func (c *cluster) spoil(tc *badInput) {
 	c.t.Helper()
 	if tc.then != nil {
@@ -315,7 +317,7 @@ func (c *cluster) spoil(tc *badInput) {
 	}
 }
 
-// versions are the resource versions of all Pods and claims.
+// versions returns the resource versions of all Pods and claims.
 func (c *cluster) versions() map[string]string {
 	c.t.Helper()
 	var pods corev1.PodList
@@ -333,8 +335,8 @@ func (c *cluster) versions() map[string]string {
 	return out
 }
 
-// untilRuns waits until the StatefulSet controls exactly the Pods of the ordinals. The Pods must be ready unless their
-// claims stay unbound.
+// untilRuns waits until the StatefulSet controls exactly the Pods of the ordinals. The Pods must be ready, unless no
+// volume is bound to their claims.
 func (c *cluster) untilRuns(tc *badInput, want []int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -353,7 +355,7 @@ func (c *cluster) untilRuns(tc *badInput, want []int) {
 				got = append(got, ordinal)
 			}
 		}
-		// Pods whose claims nobody binds are never ready.
+		// Pods whose claims have no volume are never ready.
 		if waits := len(set.Spec.VolumeClaimTemplates) > 0; !slices.Equal(got, want) || !waits && len(want) > 0 && int(set.Status.AvailableReplicas) != len(want) {
 			return fmt.Errorf("%s: Pods %v, %d available, want %v; conditions %+v", tc.name, got, set.Status.AvailableReplicas, want, set.Status.Conditions)
 		}
@@ -361,8 +363,8 @@ func (c *cluster) untilRuns(tc *badInput, want []int) {
 	})
 }
 
-// untilTold waits until the controller observed the newest spec, and the condition and event exist, or neither exists
-// for a correct spec.
+// untilTold waits until the controller has observed the newest spec. The condition and the event must exist, or
+// neither if the spec is correct.
 func (c *cluster) untilTold(tc *badInput) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {

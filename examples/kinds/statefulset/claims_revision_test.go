@@ -32,8 +32,8 @@ func keep(n int32) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = &n }
 }
 
-// TestClaimTemplatesOfRevisions: a Pod recreated at an older revision gets the claims of the older revision, whatever
-// has become of the claim templates meanwhile (S-13, S-24).
+// TestClaimTemplatesOfRevisions: a Pod that is recreated at an older revision gets the claims of that revision, even
+// if the claim templates have changed since.
 func TestClaimTemplatesOfRevisions(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*v1beta1.StatefulSet){
@@ -70,7 +70,7 @@ func TestClaimTemplatesOfRevisions(t *testing.T) {
 	}
 }
 
-// lose deletes Pod db-0, perhaps after its claim, and waits for a new Pod.
+// lose deletes the Pod db-0, perhaps after its claim, and waits for the new Pod.
 func (c *cluster) lose(claimToo bool) {
 	c.t.Helper()
 	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
@@ -84,7 +84,7 @@ func (c *cluster) lose(claimToo bool) {
 		if err := c.Delete(c.t.Context(), claim); err != nil {
 			c.t.Fatal(err)
 		}
-		body := []byte(`{"metadata":{"finalizers":null}}`) // the claim goes at once, even while a Pod uses the claim
+		body := []byte(`{"metadata":{"finalizers":null}}`) // the claim is deleted at once, even while a Pod uses it
 		if err := c.Patch(c.t.Context(), claim, client.RawPatch(types.MergePatchType, body)); err != nil {
 			c.t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func (c *cluster) lose(claimToo bool) {
 	})
 }
 
-// untilUses waits for a Pod with exactly the given claims.
+// untilUses waits until a Pod uses exactly the given claims.
 func (c *cluster) untilUses(name string, claims ...string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (c *cluster) untilUses(name string, claims ...string) {
 	})
 }
 
-// forget removes the claim templates recorded with the revisions, as if OpenKruise had left the revisions.
+// forget removes the recorded claim templates from the revisions, as if OpenKruise had written the revisions.
 func (c *cluster) forget() {
 	c.t.Helper()
 	var list appsv1.ControllerRevisionList
@@ -134,8 +134,8 @@ func (c *cluster) forget() {
 	}
 }
 
-// TestClaimTemplatesOfRevisionsTakenOver: OpenKruise's revisions record no claim templates. The claim left by a lost
-// Pod shows the template. Without a claim, the condition tells of the gap.
+// TestClaimTemplatesOfRevisionsTakenOver: revisions that OpenKruise has written contain no claim templates. If a lost
+// Pod has left a claim, the claim shows the template. If not, a condition reports the missing claim.
 func TestClaimTemplatesOfRevisionsTakenOver(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -158,8 +158,8 @@ func TestClaimTemplatesOfRevisionsTakenOver(t *testing.T) {
 	c.untilUses("db-0")
 }
 
-// TestPendingClaimOfOldRevision: a Pod waits for its claim. The controller recreates the claim from the template of the
-// Pod's own revision (S-12).
+// TestPendingClaimOfOldRevision: if a Pod waits for a missing claim, the controller creates the claim from the
+// template of the Pod's own revision.
 func TestPendingClaimOfOldRevision(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -198,8 +198,8 @@ func withLogs(set *v1beta1.StatefulSet) {
 	set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *logs)
 }
 
-// untilLacking waits until the condition tells of Pods lacking the claim of a template. The empty name waits for the
-// end of the condition.
+// untilLacking waits until the condition reports Pods that lack the claim of a template. If template is empty,
+// untilLacking waits until there is no such condition.
 func (c *cluster) untilLacking(template, pod string) {
 	c.t.Helper()
 	c.until("db", func(set *v1beta1.StatefulSet) error {
@@ -214,8 +214,8 @@ func (c *cluster) untilLacking(template, pod string) {
 	})
 }
 
-// TestAdoptedPodsLackClaims: adopted Pods with fewer claims than the claim templates go on running. The condition names
-// the missing claims. The next update recreates the Pods with all claims, within the partition (S-1, S-32).
+// TestAdoptedPodsLackClaims: adopted Pods that have fewer claims than the claim templates continue to run, and a
+// condition names the missing claims. The next update recreates the Pods with all claims, as the partition allows.
 func TestAdoptedPodsLackClaims(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -243,8 +243,8 @@ func TestAdoptedPodsLackClaims(t *testing.T) {
 	}
 }
 
-// TestClaimTemplateAdded: a new claim template touches no Pod, and a condition tells of the missing claims. With
-// InPlaceOnly an update does not recreate Pods for missing claims (S-19, S-32).
+// TestClaimTemplateAdded: a new claim template changes no Pod, and a condition reports the missing claims. With
+// InPlaceOnly, updates do not recreate Pods because of missing claims.
 func TestClaimTemplateAdded(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// withClaims gives each Pod a claim of a class and a size. The test must provide volumes.
+// withClaims gives each Pod a claim with a class and a size. The test must provide the volumes.
 func withClaims(class, size string) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
@@ -36,7 +36,8 @@ func withClaims(class, size string) func(*v1beta1.StatefulSet) {
 	}
 }
 
-// volumes makes a StorageClass for the test, and volumes of a size for n claims. volumes returns the class's name.
+// volumes creates a StorageClass for the test, and volumes of a size for n claims. The result is the name of the
+// class.
 func (c *cluster) volumes(n int, size string, grow *bool) string {
 	c.t.Helper()
 	class := &storagev1.StorageClass{
@@ -64,7 +65,7 @@ func (c *cluster) volumes(n int, size string, grow *bool) string {
 	return class.Name
 }
 
-// owners returns the owners of the claims, as "Kind name", by the claim's name.
+// owners returns the owner of each claim, as "Kind name", by the name of the claim.
 func (c *cluster) owners(ctx context.Context) (map[string]string, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
@@ -95,7 +96,7 @@ func (c *cluster) untilOwners(want map[string]string) {
 	})
 }
 
-// TestRetention: claims go with the owner chosen by the policy, and no earlier (S-24, S-25, S-27).
+// TestRetention: a claim is deleted together with the owner that the retention policy names, and not earlier.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -127,7 +128,7 @@ func TestRetention(t *testing.T) {
 	c.untilPods("db", 0, 1)
 	c.change("db", replicas(1))
 	c.untilPods("db", 0)
-	c.untilOwners(map[string]string{"data-db-0": "StatefulSet db"}) // the second claim has gone with its Pod
+	c.untilOwners(map[string]string{"data-db-0": "StatefulSet db"}) // the second claim was deleted together with its Pod
 	c.change("db", policy(keep, keep))
 	c.untilOwners(map[string]string{"data-db-0": ""})
 	c.change("db", setImage("example.test/app:v2"))
@@ -135,8 +136,8 @@ func TestRetention(t *testing.T) {
 	c.untilOwners(map[string]string{"data-db-0": ""})
 }
 
-// TestSharedClaim: names and templates of two StatefulSets yield the same claim name. Deleting the second StatefulSet
-// does not delete the claim.
+// TestSharedClaim: two StatefulSets have names and templates that yield the same claim name. Deleting the second
+// StatefulSet does not delete the claim.
 func TestSharedClaim(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -160,12 +161,12 @@ func TestSharedClaim(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
-	c.change("db", setImage("example.test/app:v2")) // a Pod without a controller wakes no StatefulSet
+	c.change("db", setImage("example.test/app:v2")) // an event of a Pod without a controller enqueues no StatefulSet
 	c.untilOwners(map[string]string{"data-1-db-0": "StatefulSet db"})
 }
 
-// TestVolumesGrow: claims follow a larger template as their Pods are updated. The controller leaves a Pod alone until
-// its volume has grown (S-28, S-29, S-33, S-34).
+// TestVolumesGrow: if a template is enlarged, the claim of each Pod is enlarged when the Pod is updated. The
+// controller updates a Pod only after its volume has grown.
 func TestVolumesGrow(t *testing.T) {
 	t.Parallel()
 	c := start(t, "StatefulSetAutoResizePVCGate=true")
@@ -203,8 +204,8 @@ func TestVolumesGrow(t *testing.T) {
 	c.untilEvents("db", "SuccessfulCreate", "SuccessfulResize", "SuccessfulUpdatePodInPlace")
 }
 
-// TestVolumesCannotGrow: the controller reports a class without volume expansion, and leaves the Pods alone (S-28,
-// S-37).
+// TestVolumesCannotGrow: the controller reports a storage class without volume expansion, and does not update the
+// Pods.
 func TestVolumesCannotGrow(t *testing.T) {
 	t.Parallel()
 	c := start(t, "StatefulSetAutoResizePVCGate=true")
@@ -238,7 +239,7 @@ func (c *cluster) untilClaim(ordinal int, want func(*corev1.PersistentVolumeClai
 	})
 }
 
-// grown acts for the driver of the volume: the claim gets the requested size.
+// grown writes the status of a claim as the volume's driver does: the claim has the requested size.
 func (c *cluster) grown(ordinal int, size string) {
 	c.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fmt.Sprintf("data-db-%d", ordinal)}}

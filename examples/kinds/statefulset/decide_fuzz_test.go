@@ -45,7 +45,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// drawn is a StatefulSet acceptable to admission.
+// drawn returns a StatefulSet that admission accepts.
 func drawn(data []byte) *v1beta1.StatefulSet {
 	at := func(i int) byte {
 		if i < len(data) {
@@ -69,7 +69,7 @@ func drawn(data []byte) *v1beta1.StatefulSet {
 	return db(int32(at(0)%9), edits...)
 }
 
-// drawnPods are Pods of ordinals, at most one each, with up to two words per Pod.
+// drawnPods returns Pods, at most one for each ordinal, with up to two words for each Pod.
 func drawnPods(data []byte) string {
 	words := []string{
 		"new", "old", "down", "fresh", "pending", "failed", "succeeded", "terminating", "specified", "updating", "asked", "held", "closed", "taken",
@@ -82,7 +82,7 @@ func drawnPods(data []byte) string {
 			seen[ordinal] = true
 			first, second := words[int(pair[1]&15)], words[int(pair[1]>>4)+1]
 			if first == "pending" || first == "orphan" {
-				second = "new" // no second word fits
+				second = "new" // a second word would contradict the first
 			}
 			list = append(list, fmt.Sprintf("%d %s %s", ordinal, first, second))
 		}
@@ -105,7 +105,8 @@ func drawnClaims(data []byte) string {
 	return strings.Join(list, ", ")
 }
 
-// checkPods: all Pods belong to the StatefulSet and appear in a single list. Created Pods are wanted and missing.
+// checkPods: all Pods belong to the StatefulSet, and each is in a single list. Pods are created only for wanted
+// ordinals without a Pod.
 func checkPods(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	held, in := map[int]bool{}, map[string]string{}
@@ -143,7 +144,7 @@ func checkPods(t *testing.T, o *observation, todo *todo) {
 	}
 }
 
-// checkClaims: foreign claims stay untouched, and no claim shrinks.
+// checkClaims: claims of other owners are not changed, and no claim becomes smaller.
 func checkClaims(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	for _, owned := range todo.own {

@@ -33,7 +33,7 @@ var decidedAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 type edit = func(*v1beta1.StatefulSet)
 
-// db is a StatefulSet with parallel Pod management.
+// db returns a StatefulSet with parallel Pod management.
 func db(replicas int32, edits ...edit) *v1beta1.StatefulSet {
 	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "uid-db", Generation: 7}}
 	set.Spec = v1beta1.StatefulSetSpec{
@@ -88,7 +88,7 @@ func onDelete(set *v1beta1.StatefulSet) {
 	set.Spec.UpdateStrategy = v1beta1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 }
 
-// claims gives each Pod a claim of a size, in class fast.
+// claims gives each Pod a claim with a size, in the class fast.
 func claims(size string) edit {
 	return func(set *v1beta1.StatefulSet) {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
@@ -98,7 +98,7 @@ func claims(size string) edit {
 	}
 }
 
-// follow is claims with the strategy of following the template.
+// follow is like claims, but the claims are enlarged when the template is.
 func follow(size string) edit {
 	return func(set *v1beta1.StatefulSet) {
 		claims(size)(set)
@@ -133,7 +133,7 @@ func entries(t testing.TB, list string, f func(ordinal int, words []string)) {
 	}
 }
 
-// member is a Pod ready for an hour, at revision db-2 unless the words say old.
+// member returns a Pod that has been ready for an hour. The Pod is at revision db-2, unless the words contain old.
 func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string) *corev1.Pod {
 	t.Helper()
 	name := ordinals.Name("db", ordinal)
@@ -187,8 +187,8 @@ func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string)
 	return pod
 }
 
-// volume is the claim of an ordinal, in class fast: "1Gi" for a claim of the requested size, "2Gi/1Gi" for a growing
-// claim.
+// volume returns the claim of an ordinal, in the class fast. The word "1Gi" gives a claim with the requested size,
+// and "2Gi/1Gi" a claim that is growing from 1Gi to 2Gi.
 func volume(t testing.TB, ordinal int, words []string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	pod := ordinals.Name("db", ordinal)
@@ -266,7 +266,7 @@ func observe(t testing.TB, in situation) *observation {
 	}
 	histories, err := revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), revision.NewDecoder(2, nil))
 	if err == nil {
-		o.current.Data.Raw, err = revision.Encode(&in.set.Spec.Template) // of the claim templates of today, as far as anybody knows
+		o.current.Data.Raw, err = revision.Encode(&in.set.Spec.Template) // of the present claim templates
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func observe(t testing.TB, in situation) *observation {
 	return o
 }
 
-// told renders the todo.
+// told returns the todo as a text.
 func (todo *todo) told() string {
 	var parts []string
 	add := func(verb string, list []string) {
@@ -388,7 +388,7 @@ func decisions() map[string]decision {
 	minReady := rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](30) })
 	off := func(gate apps.Gate) map[apps.Gate]bool { return map[apps.Gate]bool{gate: false} }
 	return map[string]decision{
-		// Identity.
+		// The next cases are about the labels that identify a Pod.
 		"S-1 a label that names another": {situation{set: db(2), pods: "0 new, 1 new mistaken"}, "label db-1"},
 		"S-1 without the gate of the index it is nobody's business": {
 			situation{set: db(2), pods: "0 new, 1 new mistaken", gates: off(apps.GatePodIndexLabel)}, "",
@@ -406,7 +406,7 @@ func decisions() map[string]decision {
 		"S-5 the start moves, all at once":               {situation{set: db(2, from(2)), pods: "0-1 new"}, "create db-2, db-3; delete db-1, db-0"},
 		"S-5 in order the new ones come first":           {situation{set: db(2, from(2), inOrder), pods: "0-1 new"}, "create db-2"},
 
-		// Scaling.
+		// The next cases are about scaling.
 		"S-7 in order, one at a time":                                 {situation{set: db(3, inOrder), pods: "0 new"}, "create db-1"},
 		"S-7 it waits for minReadySeconds":                            {situation{set: db(3, inOrder, minReady), pods: "0 new fresh"}, ""},
 		"S-7 and for lifecycle states":                                {situation{set: db(3, inOrder), pods: "0 new updating"}, ""},
@@ -444,7 +444,7 @@ func decisions() map[string]decision {
 		"S-14 not while paused":       {situation{set: db(3, paused), pods: "0-1 new, 2 new specified"}, ""},
 		"S-14 not with OnDelete":      {situation{set: db(3, onDelete), pods: "0-1 new, 2 new specified"}, ""},
 
-		// Updates.
+		// The next cases are about updates.
 		"S-15 the partition counts from the lowest that is not reserved": {
 			situation{set: db(5, reserve("1", "3"), keep(2), budget("9")), pods: "0 old, 2 old, 4-6 old"}, "update db-6, db-5, db-4",
 		},
@@ -470,7 +470,7 @@ func decisions() map[string]decision {
 		},
 		"S-40 no rollingUpdate: the highest is updated": {situation{set: db(3, rollingUpdateUnset), pods: "0-2 old"}, "update db-2"},
 
-		// Claim owners.
+		// The next cases are about the owners of claims.
 		"S-25 kept":                     {situation{set: db(1, claims("1Gi"), goWith(false, false)), pods: "0-1 new", claims: "0-1 1Gi"}, "delete db-1"},
 		"S-25 with the StatefulSet":     {situation{set: db(1, claims("1Gi"), goWith(true, false)), pods: "0 new, 3 new", claims: "0 1Gi, 3 1Gi"}, "own data-db-0=StatefulSet, data-db-3=StatefulSet"},
 		"S-25 with the Pod":             {situation{set: db(1, claims("1Gi"), goWith(false, true)), pods: "0 new, 3 new", claims: "0 1Gi, 3 1Gi"}, "own data-db-3=Pod"},
@@ -492,7 +492,7 @@ func decisions() map[string]decision {
 			situation{set: db(1, claims("1Gi"), goWith(false, true)), pods: "0 new, 1 new failed", claims: "0-1 1Gi"}, "own data-db-1=Pod",
 		},
 
-		// Growing claims.
+		// The next cases are about growing claims.
 		"S-28 the claim of the Pod whose turn it is, and no other": {situation{set: db(3, follow("2Gi")), pods: "0-2 old", claims: "0-2 1Gi"}, "grow data-db-2 to 2Gi"},
 		"S-28 a Pod at the update revision, too":                   {situation{set: db(3, follow("2Gi")), pods: "0-2 new", claims: "0-1 1Gi, 2 2Gi"}, "grow data-db-1 to 2Gi"},
 		"S-28 within the budget":                                   {situation{set: db(4, follow("2Gi"), budget("2")), pods: "0-3 new", claims: "0-3 1Gi"}, "grow data-db-3 to 2Gi, data-db-2 to 2Gi"},

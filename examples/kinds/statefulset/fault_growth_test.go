@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// The classes of volumes: claims of class fast may grow, claims of class slow may not.
+// These are the storage classes: claims of the class fast may grow, and claims of the class slow may not.
 const (
 	fast = "fast"
 	slow = "slow"
@@ -33,7 +33,7 @@ func gigabytes(n int) corev1.ResourceList {
 
 func gigabytesOf(list corev1.ResourceList) int { return int(list.Storage().Value() >> 30) }
 
-// sizeOf is the wanted size of claims, in gigabytes.
+// sizeOf returns the wanted size of claims, in gigabytes.
 func sizeOf(set *v1beta1.StatefulSet) int {
 	if len(set.Spec.VolumeClaimTemplates) == 0 {
 		return 0
@@ -41,8 +41,8 @@ func sizeOf(set *v1beta1.StatefulSet) int {
 	return gigabytesOf(set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests)
 }
 
-// storage gives the StatefulSet claims, with or without a class. Some claims already exist with a class different from
-// the template's.
+// storage gives the StatefulSet claim templates, with or without a class. Some claims exist already, with another
+// class than the template's class.
 func (w *story) storage(set *v1beta1.StatefulSet) {
 	classes := []storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: fast}, AllowVolumeExpansion: ptr.To(true)}, {ObjectMeta: metav1.ObjectMeta{Name: slow}}}
 	for i := range classes {
@@ -71,8 +71,9 @@ func (w *story) claimsOf() (out []*corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// driver acts on a single volume: driver creates the volume, or makes the volume follow the claim's request. luck 0 is
-// success. Otherwise only the file system may be left to grow, or nothing happens. driver reports a change.
+// driver does the work of a volume driver for one claim: driver creates the volume, or enlarges the volume as the
+// claim requests. With luck 0 this succeeds. Otherwise only the file system may have to grow, or nothing happens.
+// driver reports whether it has changed a claim.
 func (w *story) driver(luck int) bool {
 	for _, claim := range w.claimsOf() {
 		switch {
@@ -84,7 +85,7 @@ func (w *story) driver(luck int) bool {
 			w.Logf("driver: claim %s does not grow yet", claim.Name)
 			return false
 		case len(claim.Status.Conditions) > 0 && w.offline:
-			continue // see restart
+			continue // the function restart handles such a claim
 		case len(claim.Status.Conditions) == 0 && (luck == 2 || w.offline):
 			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 				Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, Message: w.uidOf(claim),
@@ -107,7 +108,7 @@ func (w *story) has(claim *corev1.PersistentVolumeClaim, capacity corev1.Resourc
 	w.must(w.User.Status().Update(context.Background(), claim))
 }
 
-// uidOf is the UID of the Pod using the claim.
+// uidOf returns the UID of the Pod that uses the claim.
 func (w *story) uidOf(claim *corev1.PersistentVolumeClaim) string {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if claimOf(pod).Name == claim.Name {
@@ -117,7 +118,7 @@ func (w *story) uidOf(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// mounted grows the file systems of volumes mounted by a new Pod.
+// mounted grows the file systems of volumes that a new Pod has mounted.
 func (w *story) mounted() bool {
 	for _, claim := range w.claimsOf() {
 		if len(claim.Status.Conditions) > 0 && claim.Status.Conditions[0].Message != w.uidOf(claim) {
@@ -128,7 +129,8 @@ func (w *story) mounted() bool {
 	return false
 }
 
-// restart deletes, as a user, a Pod whose volume needs a new start and that the controller will not restart.
+// restart deletes, as a user, a Pod whose volume grows only with a new Pod, and that the controller will not
+// recreate.
 func (w *story) restart() bool {
 	for _, claim := range w.claimsOf() {
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -142,7 +144,7 @@ func (w *story) restart() bool {
 	return false
 }
 
-// enlarge has a user enlarge a single claim.
+// enlarge enlarges a claim as a user.
 func (w *story) enlarge() {
 	claims := slices.DeleteFunc(w.claimsOf(), func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Status.Phase != corev1.ClaimBound || ptr.Deref(claim.Spec.StorageClassName, fast) == slow
@@ -156,7 +158,7 @@ func (w *story) enlarge() {
 	w.must(w.User.Update(context.Background(), claim))
 }
 
-// drop deletes a claim as a user. The claim stays as long as its Pod.
+// drop deletes a claim as a user. The claim exists as long as its Pod exists.
 func (w *story) drop() {
 	if claims := w.claimsOf(); len(claims) > 0 {
 		claim := claims[w.Rand().IntN(len(claims))]
@@ -166,7 +168,7 @@ func (w *story) drop() {
 	}
 }
 
-// deniesGrowth is the API server's refusal for claims of a class without expansion.
+// deniesGrowth refuses to enlarge claims of a class without volume expansion, as the API server does.
 func (w *story) deniesGrowth(call faultapi.Call, claim *corev1.PersistentVolumeClaim) error {
 	after := &corev1.PersistentVolumeClaim{}
 	w.must(json.Unmarshal(call.Body, after))
@@ -197,7 +199,8 @@ func (w *story) lookAtClaims(t *chaos.Task, v *sight) {
 	}
 }
 
-// judgeGrowth: no claim shrinks. A claim grows to the size of the template, at its Pod's turn and within the budget.
+// judgeGrowth: no claim becomes smaller. A claim grows to the size of the template when its Pod is next, and within
+// the budget.
 func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVolumeClaim) {
 	asked, asks := gigabytesOf(before.Spec.Resources.Requests), gigabytesOf(after.Spec.Resources.Requests)
 	switch {
@@ -220,8 +223,8 @@ func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVol
 	}
 }
 
-// judgeUngrown: the controller updates a Pod only after its claim requests enough and the volume has followed. A volume
-// waiting for a new start of the Pod is the exception.
+// judgeUngrown: the controller updates a Pod only after its claim requests the size of the template and the volume
+// has grown. The exception is a volume that grows only with a new Pod.
 func (w *story) judgeUngrown(v *sight, o int, pod *corev1.Pod) {
 	restart, grows := v.growing[o]
 	if pod.Labels[apps.LabelSpecifiedDelete] != "" || !slices.Contains(v.wanted, o) || !podstate.IsActive(pod) {
@@ -232,7 +235,7 @@ func (w *story) judgeUngrown(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// stuckClaims are the ordinals of Pods due for an update whose claims are too small and cannot grow.
+// stuckClaims returns the ordinals of Pods that must be updated, but whose claims are too small and cannot grow.
 func (w *story) stuckClaims(set *v1beta1.StatefulSet) map[int]bool {
 	out, wanted := map[int]bool{}, ordinalsOf(set)
 	for _, claim := range w.claimsOf() {

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// hasUselessLimit reports whether an ordered StatefulSet has a limit besides 1.
+// hasUselessLimit reports whether a StatefulSet with OrderedReady has a limit other than 1.
 func (w *story) hasUselessLimit(set *v1beta1.StatefulSet) bool {
 	limits := []*intstr.IntOrString{set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable}
 	if scale := set.Spec.ScaleStrategy; scale != nil {
@@ -35,24 +35,24 @@ func (w *story) hasUselessLimit(set *v1beta1.StatefulSet) bool {
 	return !w.parallel && slices.ContainsFunc(limits, func(limit *intstr.IntOrString) bool { return limit != nil && *limit != intstr.FromInt32(1) })
 }
 
-// sight is the input of a reconcile: everything visible before the reconcile's first write.
+// sight is the input of a reconciliation: the objects in the caches before the first write.
 type sight struct {
 	owner  *v1beta1.StatefulSet
 	wanted []int
-	// pods are the owner's Pods, by ordinal. serving are the available Pods. taken are the Pods taken out of service by
-	// the pass.
+	// pods are the owner's Pods, by ordinal. serving are the ordinals of available Pods. taken are the ordinals of Pods
+	// that the reconciliation has taken out of service.
 	pods    map[int]*corev1.Pod
 	serving map[int]bool
 	taken   map[int]bool
 	wrote   bool
 	earlier *sight
 	// small are the ordinals whose claims request less than the template. stuck are the small ordinals that cannot grow.
-	// growing are the ordinals whose volumes have not followed, true if only a new start of the Pod is missing.
+	// growing are the ordinals whose volumes have not grown yet; the value is true if only a new Pod is missing.
 	small, stuck map[int]bool
 	growing      map[int]bool
 	// dying are the ordinals whose claims are being deleted.
 	dying map[int]bool
-	// adoptable are the names of Pods seen at any look as selected and without a controller.
+	// adoptable are the names of Pods that were selected and had no controller at some time during the reconciliation.
 	adoptable map[string]bool
 }
 
@@ -67,7 +67,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 	writes := call != nil && !call.IsRead()
 	v.sawBeforeRead(call)
-	// A StorageClass is read when all is decided.
+	// The controller reads a StorageClass after all decisions.
 	v.wrote = v.wrote || writes || call != nil && call.Resource.Resource == "storageclasses"
 	if writes && call.Verb != "create" {
 		if pod := v.pods[ordinalOf(strings.TrimPrefix(call.Name, "data-"))]; pod != nil {
@@ -86,7 +86,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 	if v.wrote {
 		if v.owner != nil && call != nil && call.Resource.Resource == "controllerrevisions" {
-			w.lookAtClaims(t, v) // claims are read when the revision exists
+			w.lookAtClaims(t, v) // claims are read after the revision was found or created
 		}
 		return
 	}
@@ -106,8 +106,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// sawBeforeRead returns to the sight before the StatefulSet's own read, if the read was for an adoption: by then
-// everything was decided.
+// sawBeforeRead restores the sight from before the controller read the StatefulSet itself, if the read was for an
+// adoption, because all decisions were made before this read.
 func (v *sight) sawBeforeRead(call *faultapi.Call) {
 	switch {
 	case call == nil || v.wrote:
@@ -119,7 +119,7 @@ func (v *sight) sawBeforeRead(call *faultapi.Call) {
 	}
 }
 
-// serves reports whether the Pod of an ordinal is in service with a fully grown volume.
+// serves reports whether the Pod of an ordinal is in service and its volume has grown.
 func (v *sight) serves(o int) bool {
 	_, grows := v.growing[o]
 	return v.serving[o] && !grows
@@ -139,7 +139,7 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || v.small[ordinalOf(pod.Name)]
 }
 
-// most is how many ordinals may lack a serving Pod before the controller takes out another Pod.
+// most returns how many ordinals may lack a Pod in service before the controller takes another Pod out of service.
 func (v *sight) most() int {
 	if budget := v.owner.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable; budget != nil {
 		return max(budget.IntValue(), 1)
@@ -155,7 +155,7 @@ func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
 }
 
-// judge compares each write with the sight of the pass.
+// judge compares each write with the objects that the reconciliation has seen.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {
@@ -196,7 +196,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps to the budget of updates, and the partition's Pods keep their containers.
+// judgeRestart: a restart of containers keeps within the budget of updates, and the partition excludes its Pods.
 func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	if v == nil || v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)
@@ -223,7 +223,7 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 		w.Failf("unseen", "%s of Pod %s, which the pass had not seen", x.Call.Verb, before.Name)
 	}
 	touched := x.Call.Verb == "delete" || appOf(after.Spec) != appOf(before.Spec)
-	if touched || serves(before) != serves(after) { // correcting a label is no update
+	if touched || serves(before) != serves(after) { // a corrected label is not an update
 		delete(w.attempted, before.UID)
 	}
 	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
@@ -282,7 +282,8 @@ func (w *story) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeTaking: the controller takes a Pod out of service for a reason, at the Pod's turn, and while enough Pods serve.
+// judgeTaking: the controller takes a Pod out of service only for a valid reason, if the Pod is next, and if enough
+// Pods are in service.
 func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), v.most()
 	if rank < 0 {
@@ -301,7 +302,7 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	if rank < v.partition() || !v.isOutdated(pod) {
 		w.Failf("reason", "Pod %s of rank %d is taken out of service, partition %d, outdated %t", pod.Name, rank, v.partition(), v.isOutdated(pod))
 	}
-	var first []int // the Pods due earlier, without the Pods left alone
+	var first []int // the Pods that must be updated before, except Pods that the controller does not update
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
 		if v.serves(higher) && !v.taken[higher] && v.isOutdated(other) && !v.stuck[higher] && !w.attempted[other.UID] && !w.attempted[w.claimOf(higher)] && other.Labels[apps.LabelSpecifiedDelete] == "" {
@@ -313,7 +314,8 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// judgeScaleIn: in order, an unwanted Pod goes when all wanted Pods serve and no Pod above remains.
+// judgeScaleIn: with OrderedReady, an unwanted Pod is deleted only if all wanted Pods are in service and no Pod with
+// a higher ordinal exists.
 func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 	if policy := v.owner.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 		claim := &corev1.PersistentVolumeClaim{}
@@ -338,7 +340,7 @@ func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// claimOf returns the UID of an ordinal's claim, empty for none.
+// claimOf returns the UID of an ordinal's claim, or "" if there is none.
 func (w *story) claimOf(o int) types.UID {
 	claim, _ := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: fmt.Sprintf("data-web-%d", o)}).(*corev1.PersistentVolumeClaim)
 	if claim == nil {
@@ -347,7 +349,8 @@ func (w *story) claimOf(o int) types.UID {
 	return claim.UID
 }
 
-// judgeClaim: no claim is deleted, and no claim of a wanted ordinal goes with its Pod.
+// judgeClaim: the controller deletes no claim, and the claim of a wanted ordinal is not deleted together with its
+// Pod.
 func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 	claim, _ := x.After.(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.DeletionTimestamp != nil {
@@ -419,8 +422,8 @@ func (w *story) converged() {
 	}
 }
 
-// convergedClaim: the claim of a Pod exists, has the owners wanted by the policy and, if growth is allowed, the size of
-// the template.
+// convergedClaim: the claim of a Pod exists and has the owners that the policy demands. If growth is allowed, the
+// claim has the size of the template.
 func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod, follows bool) {
 	if !w.claims {
 		return

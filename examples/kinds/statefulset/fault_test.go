@@ -32,14 +32,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, no ordinal ever has two Pods, and no unwanted ordinal gets a Pod. Each write keeps the
-// order and the budget. No needed claim goes, no claim shrinks, and a claim grows at its Pod's turn. Foreign objects
-// stay untouched. In the end everything matches the spec.
+// TestFaults: under any faults, no ordinal ever has two Pods, and no unwanted ordinal gets a Pod. Each write keeps
+// the order and the budget. No needed claim is deleted, no claim becomes smaller, and a claim grows only when its Pod
+// is next. Objects of other owners are not changed. In the end the cluster matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -61,23 +61,24 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule.
+// story is the state of a fault schedule.
 type story struct {
 	*chaos.World
 
 	parallel, claims, hooks bool
 	// follow is true if claims follow their template. offline is true if file systems grow only with a new Pod.
 	follow, offline bool
-	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, or new
-	// Pods.
+	// policy says which requests the API server refuses: none, patches of a Pod's spec, every write to a single Pod, or
+	// new Pods.
 	policy int
 	denied string
-	// attempted are Pods and claims whose last write by the owner's loop has had no effect so far. The API server may have
-	// refused the write.
+	// attempted contains Pods and claims whose last write by the controller has had no effect so far, perhaps because
+	// the API server has refused the write.
 	attempted map[types.UID]bool
-	// dropped are claims deleted by users. The controller cannot prevent a deletion just before the creation of the Pod.
+	// dropped contains claims that users have deleted. The controller cannot prevent a deletion just before it creates
+	// the Pod.
 	dropped map[string]bool
-	// senseless is true if the last spec makes no sense.
+	// senseless is true if the last spec is invalid.
 	senseless bool
 	// agents restart containers in schedules with restarts.
 	agents   *restarttest.Agents
@@ -88,7 +89,7 @@ const (
 	namespace  = "default"
 	holdDelete = "example.test/hold-delete" // a label
 	holdUpdate = "example.test/hold-update"
-	released   = "nobody" // the label app of Pods taken away by users
+	released   = "nobody" // the label app of Pods that users have taken away
 )
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -174,7 +175,7 @@ func (w *story) resize(set *v1beta1.StatefulSet) {
 	set.Spec.ReserveOrdinals = lists[w.Rand().IntN(len(lists))]
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	if w.restarts && w.Chance(30) {
 		w.restartStep()
@@ -208,7 +209,7 @@ func (w *story) users() {
 	}
 }
 
-// restartStep asks for a restart of containers, or lets the agents work.
+// restartStep requests a restart of containers, or makes the agents work.
 func (w *story) restartStep() {
 	if w.Chance(60) {
 		w.agents.Step(context.Background())
@@ -244,7 +245,7 @@ func (w *story) edit() {
 			set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(2))))}
 		}
 	case n < 18:
-		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // past admission
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // stored without admission
 	case n < 19 && w.claims:
 		w.retain(set)
 	default:
@@ -261,12 +262,13 @@ func (w *story) update(set *v1beta1.StatefulSet) {
 	w.must(w.User.Update(context.Background(), set))
 }
 
-// meddle takes a name as a foreign user, with an orphan for adoption or a foreign Pod, or gives the name back.
+// meddle creates a Pod with one of the names as another user, either an orphan to adopt or a Pod of another owner, or
+// deletes such Pods.
 func (w *story) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 	pod.Labels = map[string]string{"app": released}
-	if w.Chance(30) { // selected, but not named as the Pods of the StatefulSet are
+	if w.Chance(30) { // selected, but not named like the Pods of the StatefulSet
 		pod.Name, pod.Labels["app"] = fmt.Sprintf("db-%d", w.Rand().IntN(5)), "web"
 	}
 	if err := w.User.Create(context.Background(), pod); err == nil {
@@ -276,7 +278,7 @@ func (w *story) meddle() {
 	w.giveBack()
 }
 
-// giveBack deletes the foreign Pods under the names.
+// giveBack deletes the Pods of other owners with the StatefulSet's names.
 func (w *story) giveBack() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp == nil {
@@ -286,14 +288,14 @@ func (w *story) giveBack() {
 	}
 }
 
-// mark has a user ask for a Pod's deletion.
+// mark adds, as a user, the label that requests a Pod's deletion.
 func (w *story) mark() {
 	if pod := w.AnyPod(); pod != nil && metav1.GetControllerOf(pod) != nil {
 		w.label(pod, apps.LabelSpecifiedDelete, "yes")
 	}
 }
 
-// relabel takes a Pod away from the StatefulSet, or offers the Pod for adoption.
+// relabel changes labels so that the StatefulSet does not select a Pod any more, or may adopt the Pod again.
 func (w *story) relabel() {
 	pod := w.AnyPod()
 	switch {
@@ -316,7 +318,7 @@ func (w *story) label(pod *corev1.Pod, key, value string) {
 	w.must(w.User.Update(context.Background(), changed))
 }
 
-// release removes the hold on a Pod.
+// release removes the label or finalizer for which a Pod waits.
 func (w *story) release() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		key := map[string]string{"PreparingDelete": holdDelete, "PreparingUpdate": holdUpdate}[pod.Labels[apps.LabelLifecycleState]]
@@ -354,7 +356,8 @@ func (w *story) denies(call faultapi.Call, before client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish fulfillable, even if a foreign Pod keeps a name.
+// settle changes the last spec so that the controller can reach the wanted state, even if a Pod of another owner
+// keeps a name.
 func (w *story) settle() {
 	w.policy = 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -372,13 +375,13 @@ func (w *story) settle() {
 		set.Spec.ReserveOrdinals = nil
 	}
 	if w.senseless = w.Chance(5); w.senseless {
-		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // past admission
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // stored without admission
 	}
 	if lost := w.lost(set); w.parallel {
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(lost + 1)))
 		set.Spec.ScaleStrategy = nil
 	} else if lost > 0 {
-		w.giveBack() // nothing goes on in order without the name
+		w.giveBack() // with OrderedReady, all later Pods wait for this name
 	}
 	if w.restarts && w.Chance(70) {
 		w.agents.Ask(context.Background(), set)
@@ -386,7 +389,7 @@ func (w *story) settle() {
 	w.update(set)
 }
 
-// lost counts the wanted ordinals held by foreign Pods.
+// lost counts the wanted ordinals whose names Pods of other owners have.
 func (w *story) lost(set *v1beta1.StatefulSet) (n int) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if slices.Contains(ordinalsOf(set), ordinalOf(pod.Name)) && !w.isOurs(pod) && pod.Labels["app"] != "web" {
@@ -398,7 +401,8 @@ func (w *story) lost(set *v1beta1.StatefulSet) (n int) {
 
 func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, w.owner()) }
 
-// ordinalsOf returns the wanted ordinals in order, counted singly, or nil for an invalid spec.
+// ordinalsOf returns the wanted ordinals in order, computed without the controller's code, or nil if the spec is
+// invalid.
 func ordinalsOf(set *v1beta1.StatefulSet) []int {
 	reserved := map[int]bool{}
 	for _, entry := range set.Spec.ReserveOrdinals {
@@ -422,7 +426,7 @@ func ordinalsOf(set *v1beta1.StatefulSet) []int {
 	return list
 }
 
-// ordinalOf parses a name independently of the controller.
+// ordinalOf parses a name without the controller's code.
 func ordinalOf(name string) int {
 	for o := range 30 {
 		if name == fmt.Sprintf("web-%d", o) {
@@ -432,13 +436,13 @@ func ordinalOf(name string) int {
 	return -1
 }
 
-// outside is the behaviour of everybody else: the holders of Pods, the driver of the volumes, and users restarting Pods
-// for the volumes.
+// outside does the work of all other clients: of the controllers behind the hooks, of the volume driver, and of users
+// who restart Pods so that volumes grow.
 func (w *story) outside() bool {
 	return w.agents.Step(context.Background()) || w.release() || w.claims && w.driver(0) || w.offline && w.restart()
 }
 
-// serves reports whether a Pod is in service and not about to be taken out.
+// serves reports whether a Pod is in service, and is not about to be taken out of service.
 func serves(pod *corev1.Pod) bool {
 	state := pod.Labels[apps.LabelLifecycleState]
 	return podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) && (state == "" || state == "Normal")

@@ -28,7 +28,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -36,14 +36,14 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a fresh namespace on the control plane, without controllers.
+// idle returns a new namespace on the control plane, without controllers.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// start is idle with the controllers running.
+// start is like idle, but the controllers run.
 func start(t testing.TB, gates string) *cluster {
 	t.Helper()
 	c := idle(t)
@@ -61,7 +61,7 @@ func (c *cluster) run(gates string) (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Gates: parsed})
 }
 
-// statefulSet is a StatefulSet with in-place updates and parallel Pod management.
+// statefulSet returns a StatefulSet with in-place updates and parallel Pod management.
 func (c *cluster) statefulSet(name string, replicas int32, change ...func(*v1beta1.StatefulSet)) *v1beta1.StatefulSet {
 	labels := map[string]string{"app": name}
 	set := &v1beta1.StatefulSet{
@@ -91,13 +91,13 @@ func (c *cluster) statefulSet(name string, replicas int32, change ...func(*v1bet
 	return set
 }
 
-// ordered switches to ordered Pod management.
+// ordered sets the Pod management policy OrderedReady.
 func ordered(set *v1beta1.StatefulSet) {
 	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
 }
 
-// create creates the StatefulSet and waits until exactly the Pods of the ordinals are available.
+// create creates the StatefulSet, and waits until exactly the Pods with the given ordinals are available.
 func (c *cluster) create(set *v1beta1.StatefulSet, want ...int) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), set); err != nil {
@@ -111,7 +111,7 @@ func (c *cluster) get(ctx context.Context, name string) (*v1beta1.StatefulSet, e
 	return set, c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, set)
 }
 
-// change edits the spec, again on conflict.
+// change edits the spec, and tries again after a conflict.
 func (c *cluster) change(name string, f func(*v1beta1.StatefulSet)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (c *cluster) change(name string, f func(*v1beta1.StatefulSet)) {
 	})
 }
 
-// until waits until the StatefulSet is as wanted and returns it.
+// until waits until want returns nil for the StatefulSet, and returns the StatefulSet.
 func (c *cluster) until(name string, want func(*v1beta1.StatefulSet) error) (set *v1beta1.StatefulSet) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) (err error) {
@@ -136,8 +136,8 @@ func (c *cluster) until(name string, want func(*v1beta1.StatefulSet) error) (set
 	return set
 }
 
-// settled: the status is about the newest spec, all Pods are available, and all Pods beyond the partition are at the
-// update revision.
+// settled returns nil if the status is about the newest spec, all Pods are available, and all Pods beyond the
+// partition are at the update revision.
 func settled(set *v1beta1.StatefulSet) error {
 	s, kept := &set.Status, int32(0)
 	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil {
@@ -150,7 +150,7 @@ func settled(set *v1beta1.StatefulSet) error {
 	return nil
 }
 
-// pods lists the Pods named after the StatefulSet, by ordinal.
+// pods returns the Pods whose names begin with the StatefulSet's name, by ordinal.
 func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
@@ -166,7 +166,7 @@ func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) 
 	return pods, nil
 }
 
-// untilPods waits until exactly the Pods of the ordinals exist, and all are available.
+// untilPods waits until exactly the Pods with the given ordinals exist, and all are available.
 func (c *cluster) untilPods(name string, want ...int) (pods []*corev1.Pod) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) (err error) {

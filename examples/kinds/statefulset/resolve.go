@@ -140,7 +140,7 @@ func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordin
 	return numbers
 }
 
-// number is judge.Written for an ordinal, which may be written as a text.
+// number is like judge.Written, but for an ordinal, which may be written as a text.
 func number(value string) any {
 	written := judge.Written(value)
 	if text, ok := written.(string); ok {

@@ -100,8 +100,8 @@ const (
 	priority = ru + "unorderedUpdate.priorityStrategy"
 )
 
-// TestUnusable: each message names path, value and the expected value. Creation refuses unusable values in the same
-// words.
+// TestUnusable: each message names the path, the value and the allowed values. Admission refuses the creation of such
+// objects with the same messages.
 func TestUnusable(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	const (
@@ -208,7 +208,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestOnlyAdmissionRefuses: stored objects with such values keep working, and nobody can write such values any more.
+// TestOnlyAdmissionRefuses: stored objects with such values continue to work, and admission refuses new objects with
+// such values.
 func TestOnlyAdmissionRefuses(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	tests := []struct {
@@ -289,8 +290,8 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReserved: where nothing is unusable there are numbers for all replicas, with the gate of the start and without.
-// S-6.
+// FuzzReserved: if the spec is valid, there are enough ordinals for all replicas, with and without the gate of the
+// start ordinal.
 func FuzzReserved(f *testing.F) {
 	f.Add(int32(3), int32(0), "1 3-5")
 	f.Add(int32(4), int32(2147483645), "2147483646")

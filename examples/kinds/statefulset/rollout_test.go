@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestOrdinals: the examples of the announcements.
+// TestOrdinals checks the examples in OpenKruise's release announcements.
 func TestOrdinals(t *testing.T) {
 	t.Parallel()
 	c := start(t, "StatefulSetStartOrdinal=true")
@@ -63,14 +63,15 @@ func TestOrdinals(t *testing.T) {
 	})
 }
 
-// on is the cluster for another test.
+// on returns a copy of the cluster that reports failures to another test.
 func (c *cluster) on(t testing.TB) *cluster {
 	other := *c
 	other.t = t
 	return &other
 }
 
-// TestWrites: two writes for a created Pod, three for a Pod updated in place or recreated, and the events (S-34).
+// TestWrites counts writes: two for a created Pod, and three for a Pod that is updated in place or recreated. The
+// test also checks the events.
 func TestWrites(t *testing.T) {
 	const replicas = 6 // client-go drops the events of an object after the first 25: four are written for each Pod
 	c := start(t, "")
@@ -113,8 +114,8 @@ func TestWrites(t *testing.T) {
 	c.untilEvents("db", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulUpdatePodInPlace", "SuccessfulUpdatePodReCreate")
 }
 
-// TestOrderedRollout watches every event of an ordered update: from the highest ordinal, a single Pod at a time, until
-// the revision is the current revision (S-7, S-16, S-17, S-18, S-22).
+// TestOrderedRollout checks every event of an update with OrderedReady: from the highest ordinal down, one Pod at a
+// time, until the update revision is the current revision.
 func TestOrderedRollout(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []v1beta1.PodUpdatePolicy{v1beta1.ReCreate, v1beta1.InPlaceIfPossible} {
@@ -157,8 +158,8 @@ func TestOrderedRollout(t *testing.T) {
 	}
 }
 
-// TestPartition: the partition counts Pods from the lowest unreserved ordinal. Pods deleted below the partition return
-// at their old revision, and the current revision stays as long (S-13, S-14, S-15, S-22, S-23).
+// TestPartition: the partition counts Pods from the lowest ordinal that is not reserved. If a Pod below the partition
+// is deleted, the new Pod is at the old revision, which stays the current revision.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -215,8 +216,8 @@ func startAt(ordinal int32) *appsv1.StatefulSetOrdinals {
 	return &appsv1.StatefulSetOrdinals{Start: ordinal}
 }
 
-// TestOrderedScaleInHalts: in order, scale-in waits for the repair of Pods broken together. The condition names the
-// awaited Pod and the reason (S-7).
+// TestOrderedScaleInHalts: with OrderedReady, if several Pods break at the same time, scaling in waits until they are
+// repaired. The condition names the Pod and the reason.
 func TestOrderedScaleInHalts(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -247,7 +248,7 @@ func TestOrderedScaleInHalts(t *testing.T) {
 		}
 		return nil
 	})
-	c.create(c.statefulSet("witness", 1), 0) // by then the unwanted Pods would have gone
+	c.create(c.statefulSet("witness", 1), 0) // by then the unwanted Pods would have been deleted
 	if pods, err := c.pods(t.Context(), "seq"); err != nil || len(pods) != 3 {
 		t.Fatalf("%d Pods are left, %v", len(pods), err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestNextStatus: the counts of Pods and claims.
+// TestNextStatus checks the numbers of Pods and claims in the status.
 func TestNextStatus(t *testing.T) {
 	type counts = v1beta1.StatefulSetStatus
 	for _, tc := range []struct {
@@ -70,7 +70,8 @@ func TestNextStatus(t *testing.T) {
 	})
 }
 
-// TestConditions: S-35, conditions last as long as their errors, follow the errors, and tell of odd values in the spec.
+// TestConditions: conditions exist as long as their errors, and change with them. They also report probably
+// unintended values in the spec.
 func TestConditions(t *testing.T) {
 	set := db(1, budget("100%"), rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](-1) }))
 	earlier := metav1.NewTime(decidedAt.Add(-1))
@@ -101,12 +102,12 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestWaiting: a condition tells of every obstacle to a rollout beyond the spec's own.
+// TestWaiting: a condition reports everything that delays a rollout, except what the spec itself asks for.
 func TestWaiting(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   situation
-		want string // of the message
+		want string // a part of the message
 	}{
 		{"in order, behind one that terminates", situation{set: db(3, inOrder), pods: "0-1 old, 2 old terminating"}, "Pod default/db-2: the Pod of ordinal 2 is terminating"},
 		{"one that terminates", situation{set: db(3, budget("1")), pods: "0-1 old, 2 old terminating"}, "spec.updateStrategy.rollingUpdate.maxUnavailable"},
@@ -135,12 +136,13 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestResolveRefuses: resolve refuses an invalid spec past admission, with paths and values, and returns no settings.
+// TestResolveRefuses: for an invalid spec that was stored without admission, resolve returns the paths and values,
+// and no settings.
 func TestResolveRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit edit
-		path string // and value
+		path string // and the value
 	}{
 		{"S-6 a range that runs backwards", reserve("1", "7-3"), `spec.reserveOrdinals[1] "7-3"`},
 		{"S-6 a range that is too large to count", reserve("0-2147483648"), `spec.reserveOrdinals[0] "0-2147483648"`},

@@ -23,7 +23,7 @@ import (
 
 const minute = time.Minute
 
-// identity is the part of a Pod to survive an in-place update.
+// identity contains the fields of a Pod that an in-place update must not change.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []*corev1.Pod) map[types.UID]identity {
@@ -34,8 +34,8 @@ func identities(pods []*corev1.Pod) map[types.UID]identity {
 	return out
 }
 
-// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write to any Pod,
-// revision or claim. Then the halted rollout continues in place to its end.
+// TestTakeOver creates the objects that OpenKruise 1.9 has left, starts the controller, and checks that no Pod,
+// revision or claim is written. Then the halted rollout is completed in place.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"settled", "midway"} {
@@ -91,8 +91,7 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
-// orphan deletes a StatefulSet but keeps its Pods, and waits for the end of the StatefulSet. orphan returns the last
-// state of the StatefulSet.
+// orphan deletes a StatefulSet without its Pods, waits until the StatefulSet is deleted, and returns its last state.
 func (c *cluster) orphan(name string) *v1beta1.StatefulSet {
 	c.t.Helper()
 	set, err := c.get(c.t.Context(), name)
@@ -111,8 +110,8 @@ func (c *cluster) orphan(name string) *v1beta1.StatefulSet {
 	return set
 }
 
-// TestAdoption: Pods and revisions left behind by a StatefulSet belong to the next StatefulSet of the name, and go on
-// running (S-1).
+// TestAdoption: a new StatefulSet adopts the Pods and revisions that a deleted StatefulSet of the same name has left,
+// and the Pods continue to run.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")

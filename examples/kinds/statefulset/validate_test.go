@@ -128,7 +128,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// classes are storage classes by name, including the default.
+// classes are storage classes by name; the class named default is the default class.
 type classes map[string]*bool
 
 func (c classes) Named(name string) (*storagev1.StorageClass, error) {
@@ -151,7 +151,7 @@ func (c classes) Default() (*storagev1.StorageClass, error) {
 
 var errBroken = errors.New("the API server is away")
 
-// claim is a claim template: a name, a size, and edits of its spec.
+// claim returns a claim template with a name and a size, after edits of its spec.
 func claim(name, size string, edits ...func(*corev1.PersistentVolumeClaimSpec)) corev1.PersistentVolumeClaim {
 	c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{"ReadWriteOnce"}
@@ -188,7 +188,7 @@ func TestValidateClaimUpdate(t *testing.T) {
 		was, is     v1beta1.VolumeClaimUpdateStrategyType
 		old, new    claims
 		classes     storageClasses
-		want        []string // beginnings
+		want        []string // the beginnings of the errors
 		wantFailure bool
 	}{
 		{name: "V-22 grow, in a class that lets them", is: following, old: claims{claim("data", "1Gi", class("grows"))}, new: claims{claim("data", "2Gi", class("grows"))}},
@@ -371,7 +371,7 @@ func TestValidateDelete(t *testing.T) {
 	}
 }
 
-// TestSupportedManagement keeps the two values of the API.
+// TestSupportedManagement: both values of the API are accepted.
 func TestSupportedManagement(t *testing.T) {
 	for _, policy := range []appsv1.PodManagementPolicyType{"", "OrderedReady", "Parallel"} {
 		if errs := validateCreate(valid(management(policy))); len(errs) > 0 {
@@ -380,7 +380,7 @@ func TestSupportedManagement(t *testing.T) {
 	}
 }
 
-// TestStoredObjectIsValid: a take-over refuses nothing.
+// TestStoredObjectIsValid: admission accepts an update of an object that OpenKruise has stored.
 func TestStoredObjectIsValid(t *testing.T) {
 	raw, err := os.ReadFile("../../apis/apps/statefulset/testdata/db.yaml")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// served answers for UnitedDeployments.
+// served returns a server with the webhooks for UnitedDeployments.
 func served(options admission.Options) admissiontest.Server {
 	return admissiontest.Server(admission.Handlers(options, endpoint(options)))
 }
@@ -44,7 +44,7 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// TestAnswers: each kind of refusal has its code.
+// TestAnswers: each kind of refusal has its status code.
 func TestAnswers(t *testing.T) {
 	good, flat := loaded(t, "v1beta1"), admissiontest.Tree{"type": "InPlaceOnly", "maxUnavailable": 1}
 	protected := admissiontest.Edit(t, good, "/metadata/labels", admissiontest.Tree{apps.LabelDeleteProtection: "Cascading"})
@@ -72,7 +72,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// writer is the API server for dry runs.
+// writer stands for the API server in dry runs.
 type writer struct {
 	client.Writer
 
@@ -85,7 +85,7 @@ func (w *writer) Create(_ context.Context, object client.Object, _ ...client.Cre
 	return w.answers(object)
 }
 
-// TestCheckTemplate: the API server judges the workloads of subsets, and objections name the field of the template.
+// TestCheckTemplate: the API server validates the workloads of subsets, and errors name the field of the template.
 func TestCheckTemplate(t *testing.T) {
 	refuse := func(path string) func(client.Object) error {
 		return func(client.Object) error {

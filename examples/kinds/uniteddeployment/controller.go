@@ -50,7 +50,8 @@ type Reconciler struct {
 	histories *revision.Histories
 	fanout    *fanout.Fanout
 	told      *kruise.Told
-	// unscheduled contains since when Pods are unschedulable, for Pods whose condition has no time.
+	// unscheduled contains the times since which Pods are unschedulable, for Pods whose condition PodScheduled has no
+	// time.
 	unscheduled *ownercache.Memory[map[types.UID]time.Time]
 	options     Options
 }

@@ -45,8 +45,8 @@ type observation struct {
 // todo says what a reconciliation must do.
 type todo struct {
 	subsets []*part
-	// surplus are deletions of further workloads of a subset that has several; gone are deletions of workloads of
-	// removed subsets, or of another kind.
+	// surplus are deletions of workloads that a subset has in addition to the kept workload. gone are deletions of
+	// workloads of removed subsets, or of another kind.
 	surplus, gone, changes []*write
 	create                 []workload
 	// err is the reason why nothing may be changed; nil if there is none.
@@ -217,9 +217,9 @@ func (t *todo) soon(wait time.Duration) {
 	}
 }
 
-// divide divides the replicas among the subsets. Without reserved Pods, every replica gets a place as far as the bounds
-// of the subsets allow, because pending Pods make an autoscaler add Nodes. So closed subsets are opened again, the last
-// first, until all replicas have a place.
+// divide divides the replicas among the subsets. Unless unschedulable Pods are reserved, every replica is given to a
+// subset as far as the bounds of the subsets allow, because pending Pods make an autoscaler add Nodes. So closed
+// subsets are opened again, the last subset first, until all replicas are divided.
 func (o *observation) divide(parts []*part) (subsets.Division, error) {
 	states := make([]subsets.State, len(parts))
 	for i, p := range parts {

@@ -15,13 +15,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// proportional is a Deployment of Kubernetes with two ReplicaSets, 25% surge and 25% unavailable Pods. Pods at the new
-// revision never find a Node.
+// proportional is a Deployment of Kubernetes with two ReplicaSets, a maxSurge of 25% and a maxUnavailable of 25%.
+// Pods at the new revision never find a Node.
 type proportional struct{ want, old, new, most int }
 
 func (d *proportional) surge() int { return int(math.Ceil(float64(d.want) * .25)) }
 
-// roll goes on with the rolling update until nothing is left to do.
+// roll continues the rolling update until nothing is left to do.
 func (d *proportional) roll() {
 	if room := min(d.want+d.surge()-d.old-d.new, d.want-d.new); room > 0 {
 		d.new += room
@@ -29,7 +29,8 @@ func (d *proportional) roll() {
 	d.old = min(d.old, d.want-d.want/4)
 }
 
-// scale divides the smaller number in proportion over both ReplicaSets, the larger first.
+// scale divides the smaller number in proportion between both ReplicaSets, as the Deployment controller does. The
+// larger ReplicaSet is scaled first.
 func (d *proportional) scale(want int) {
 	d.want = want
 	allowed := want + d.surge()
@@ -47,7 +48,7 @@ func (d *proportional) scale(want int) {
 	d.roll()
 }
 
-// pods are the Pods of the Deployment.
+// pods returns the Pods of the Deployment.
 func (d *proportional) pods(now time.Time) (pods []*corev1.Pod) {
 	for i := range d.old {
 		pod := podAt(fmt.Sprint("old", i), "web-0", true, false)
@@ -62,12 +63,13 @@ func (d *proportional) pods(now time.Time) (pods []*corev1.Pod) {
 	return pods
 }
 
-// TestClosedDeployment: a closed subset of a Deployment is lowered once, and once more only after the substitutes are
-// ready. A Deployment deletes running Pods too, so each step lowers the number of Pods with a Node.
+// TestClosedDeployment: the replicas of a closed subset of a Deployment are reduced once, and reduced again only
+// after the substitutes are ready. A Deployment also deletes running Pods, so each reduction leaves fewer Pods with a
+// Node.
 func TestClosedDeployment(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		ready bool // substitutes are ready after three passes
+		ready bool // substitutes are ready after three reconciliations
 		want  []int
 	}{
 		{"substitutes are not ready", false, []int{8}},
@@ -112,8 +114,8 @@ func TestClosedDeployment(t *testing.T) {
 	}
 }
 
-// TestSettledNumbers: a StatefulSet gives up its highest numbers first, so each number up to the highest one with a Node
-// is settled.
+// TestSettledNumbers: a StatefulSet deletes the Pods with the highest ordinals first. So all ordinals up to the
+// highest ordinal with a Node are settled.
 func TestSettledNumbers(t *testing.T) {
 	start := func(kind []string) []string {
 		return all(kind, []string{podMeta, "        ordinals: {start: 5}\n" + podMeta})

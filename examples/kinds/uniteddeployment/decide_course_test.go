@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// course is a world with workloads, Pods and Nodes with room, in which passes are carried out at once.
+// course simulates workloads, Pods and Nodes. The decisions of a reconciliation are carried out at once.
 type course struct {
 	testing.TB
 
@@ -28,10 +28,10 @@ type course struct {
 	revision  string
 	workloads []workload
 	pods      map[types.UID][]*corev1.Pod
-	room      map[string]int // Pods by subset; a missing subset has room for all
+	room      map[string]int // number of Pods that can run, by subset; a missing subset can run any number
 	now       time.Time
 	made      int
-	fewest    int // ready Pods after any pass, since set
+	fewest    int // smallest number of ready Pods after any reconciliation since the field was set
 	last      *todo
 }
 
@@ -39,7 +39,7 @@ func newCourse(t testing.TB, edits ...string) *course {
 	return &course{TB: t, ud: small(t, edits...), revision: "web-1", pods: map[types.UID][]*corev1.Pod{}, room: map[string]int{}, now: time.Unix(1_800_000_000, 0)}
 }
 
-// pass decides once, and carries the decision out. The result says whether anything was written.
+// pass decides once, and carries the decision out. wrote is true if anything was written.
 func (c *course) pass() (wrote bool) {
 	o := &observation{
 		ud: c.ud, settings: mustResolve(c, c.ud), revision: c.revision, workloads: c.workloads, now: c.now,
@@ -80,7 +80,7 @@ func (c *course) pass() (wrote bool) {
 	return wrote
 }
 
-// applyTo changes or deletes a Pod.
+// applyTo changes a Pod, or deletes the Pod if change is nil.
 func (c *course) applyTo(pod *corev1.Pod, change *patch) {
 	if change != nil {
 		c.apply(pod, change)
@@ -116,7 +116,8 @@ func (c *course) apply(w workload, change *patch) {
 	}
 }
 
-// live lets the workloads make, update and delete Pods, and the scheduler find Nodes. A Pod with a Node is ready.
+// live does the work of the workloads' controllers, which create, update and delete Pods, and of the scheduler. A Pod
+// with a Node is ready.
 func (c *course) live() {
 	used := map[string]int{}
 	for _, w := range c.workloads {
@@ -175,7 +176,7 @@ func (c *course) ready() (n int) {
 	return n
 }
 
-// settle passes until nothing is written, without time passing.
+// settle reconciles until nothing is written. Meanwhile no time passes.
 func (c *course) settle() {
 	c.Helper()
 	for n := 0; c.pass(); n++ {
@@ -185,7 +186,7 @@ func (c *course) settle() {
 	}
 }
 
-// wait lets time pass, as the passes have asked for.
+// wait advances the clock, and reconciles when the reconciliations have asked for it.
 func (c *course) wait(d time.Duration) {
 	c.Helper()
 	for end := c.now.Add(d); ; {
@@ -204,7 +205,7 @@ func (c *course) scale(n int32) {
 	c.ud.Generation++
 }
 
-// replicas are the numbers of the subsets, in their order.
+// replicas returns the numbers of replicas of the subsets, in the order of the subsets.
 func (c *course) replicas() (out []int) {
 	for _, s := range c.ud.Status.SubsetStatuses {
 		out = append(out, int(s.Replicas))
@@ -219,12 +220,13 @@ func (c *course) reserved() (out []int) {
 	return out
 }
 
-// three replaces the subsets by three, with lines for the first two.
+// three replaces the subsets by three subsets, with additional lines for the first two.
 func three(a, b string) []string {
 	return all(in(subsetA, a), in(subsetB, b), []string{"values: [b]}]}\n", "values: [b]}]}\n    - name: c\n"})
 }
 
-// TestAdaptiveCourse: Pods without room move on, stay there, and come back with the next scaling.
+// TestAdaptiveCourse: Pods that no Node can run are recreated in other subsets and stay there. The next scaling uses
+// the first subset again.
 func TestAdaptiveCourse(t *testing.T) {
 	c := newCourse(t, all(adaptive(""), three("maxReplicas: 2", "maxReplicas: 2"))...)
 	c.room["b"] = 0
@@ -261,7 +263,7 @@ func TestAdaptiveCourse(t *testing.T) {
 	check("UD-24 recovered and scaled to 5", 2, 1, 2)
 }
 
-// TestGuaranteedCourse: a minimum keeps its pending Pod.
+// TestGuaranteedCourse: a subset keeps a pending Pod if minReplicas requires the Pod.
 func TestGuaranteedCourse(t *testing.T) {
 	c := newCourse(t, all(adaptive(""), in(subsetA, "minReplicas: 1", "maxReplicas: 2"))...)
 	c.room["a"] = 0
@@ -272,7 +274,7 @@ func TestGuaranteedCourse(t *testing.T) {
 	}
 }
 
-// TestLastSubsetStaysOpen: all replicas have Pods, so that somebody makes room for the pending ones.
+// TestLastSubsetStaysOpen: every replica has a Pod, so that an autoscaler adds Nodes for the pending Pods.
 func TestLastSubsetStaysOpen(t *testing.T) {
 	c := newCourse(t, all(adaptive(""), in(subsetA, "maxReplicas: 2"))...)
 	c.room["a"], c.room["b"] = 1, 1
@@ -282,7 +284,7 @@ func TestLastSubsetStaysOpen(t *testing.T) {
 	}
 }
 
-// TestReserveCourse: pending Pods keep their places, and substitutes go when the Pods have proved themselves.
+// TestReserveCourse: pending Pods stay in their subsets, and substitutes are deleted when these Pods run.
 func TestReserveCourse(t *testing.T) {
 	for _, kind := range [][]string{nil, deployment()} {
 		c := newCourse(t, all(adaptive("reserveUnschedulablePods: true"), three("maxReplicas: null", "maxReplicas: null"), kind)...)
@@ -318,8 +320,8 @@ func TestReserveCourse(t *testing.T) {
 	}
 }
 
-// TestTrialCourse: a subset with room for some of its Pods again keeps its substitutes until new Pods have proved the
-// rest.
+// TestTrialCourse: if a subset can run some of its Pods again, the substitutes of the remaining Pods stay until new
+// Pods of the subset run.
 func TestTrialCourse(t *testing.T) {
 	c := newCourse(t, all(adaptive("reserveUnschedulablePods: true"), three("maxReplicas: null", "maxReplicas: null"))...)
 	c.room["a"], c.room["b"] = 0, 0
@@ -338,7 +340,7 @@ func TestTrialCourse(t *testing.T) {
 	}
 }
 
-// TestReservedMinimumCourse: minimums keep their reserved Pods.
+// TestReservedMinimumCourse: reserved Pods stay if minReplicas requires them.
 func TestReservedMinimumCourse(t *testing.T) {
 	c := newCourse(t, all(adaptive("reserveUnschedulablePods: true"), three("minReplicas: 1", "minReplicas: 1"))...)
 	c.room["a"], c.room["b"] = 0, 0
@@ -361,7 +363,7 @@ func TestReservedMinimumCourse(t *testing.T) {
 	}
 }
 
-// TestRandomCourses: whatever happens, passes end, the replicas add up, and bounds hold.
+// TestRandomCourses: after any events, the reconciliations come to an end, the replicas add up, and the bounds hold.
 func TestRandomCourses(t *testing.T) {
 	modes := [][]string{
 		nil, deployment(), all(set(), in(subsetA, "maxReplicas: 3")), all(adaptive(""), in(subsetA, "minReplicas: 1", "maxReplicas: 3")), all(adaptive(""), three("maxReplicas: 2", "maxReplicas: 2")),
@@ -380,7 +382,7 @@ func TestRandomCourses(t *testing.T) {
 	}
 }
 
-// happen is an event.
+// happen makes a random event happen.
 func (c *course) happen(rng *rand.Rand) {
 	subset := []string{"a", "b", "c"}[rng.IntN(3)]
 	switch rng.IntN(6) {
@@ -401,7 +403,7 @@ func (c *course) happen(rng *rand.Rand) {
 	}
 }
 
-// check holds the promises of a settled pass.
+// check checks what must hold when nothing is left to do.
 func (c *course) check(seed uint64) {
 	c.Helper()
 	sum, s := c.last.division.Left, mustResolve(c, c.ud)

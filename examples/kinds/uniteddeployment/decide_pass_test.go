@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// owned is a CloneSet of a subset.
+// owned returns a CloneSet of a subset.
 func owned(name, subset string, ready int32, age time.Duration) *v1beta1.CloneSet {
 	return &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{
@@ -45,7 +45,7 @@ func names[W workload](list []W) (out []string) {
 	return out
 }
 
-// passOn decides about workloads.
+// passOn returns the decision for the given workloads and Pods.
 func passOn(t testing.TB, ud *v1beta1.UnitedDeployment, pods []*corev1.Pod, workloads ...workload) *todo {
 	t.Helper()
 	return decide(&observation{
@@ -54,7 +54,8 @@ func passOn(t testing.TB, ud *v1beta1.UnitedDeployment, pods []*corev1.Pod, work
 	})
 }
 
-// TestWorkloadsOfSubsets: a subset keeps a single workload, and only workloads of today's subsets and kind stay.
+// TestWorkloadsOfSubsets: a subset keeps a single workload. Workloads of removed subsets and of another kind are
+// deleted.
 func TestWorkloadsOfSubsets(t *testing.T) {
 	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{apps.LabelSubsetName: "a"}}}
 	for _, c := range []struct {
@@ -92,7 +93,8 @@ func TestWorkloadsOfSubsets(t *testing.T) {
 	}
 }
 
-// TestLeavingWorkload: nobody changes a workload on its way out, and the report says who holds the subset up.
+// TestLeavingWorkload: a workload that is being deleted is not changed, and the reason says that the subset waits for
+// the deletion.
 func TestLeavingWorkload(t *testing.T) {
 	got := passOn(t, small(t), nil, leaving(owned("1", "a", 3, 0)), owned("3", "b", 0, 0)).subsets[0]
 	if got.change != nil || got.create != nil || !errors.Is(got.why, WorkloadEnding) {
@@ -100,7 +102,7 @@ func TestLeavingWorkload(t *testing.T) {
 	}
 }
 
-// TestUndividable: nothing changes while the shares do not make the replicas.
+// TestUndividable: nothing is changed while the replicas of the subsets do not add up to spec.replicas.
 func TestUndividable(t *testing.T) {
 	ud := small(t, in(subsetA, "replicas: 9")...)
 	got := passOn(t, ud, nil, owned("1", "a", 3, 0), owned("3", "c", 0, 0))
@@ -114,7 +116,7 @@ func TestUndividable(t *testing.T) {
 	}
 }
 
-// TestPartitions: partitions are by subset, and never above the replicas.
+// TestPartitions: each subset has its own partition, which is at most the number of the subset's replicas.
 func TestPartitions(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -141,7 +143,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// podAt is a Pod of subset a.
+// podAt returns a Pod of subset a.
 func podAt(name, revision string, ready, stuck bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{apps.LabelSubsetName: "a", apps.LabelSubsetRevision: revision}}}
 	pod.Status.Phase = corev1.PodRunning
@@ -155,7 +157,7 @@ func podAt(name, revision string, ready, stuck bool) *corev1.Pod {
 	return pod
 }
 
-// TestUnstick: Pods that hold up the update of a StatefulSet go.
+// TestUnstick: Pods that block the update of a StatefulSet are deleted.
 func TestUnstick(t *testing.T) {
 	pods := []*corev1.Pod{
 		podAt("db-0", "web-0", false, false), podAt("db-1", "web-0", true, false), podAt("db-2", "web-0", false, false), podAt("db-3", "web-1", false, false),
@@ -193,7 +195,7 @@ func TestUnstick(t *testing.T) {
 	}
 }
 
-// TestPatchedRevision: the patch of a subset does not decide at which revision the Pods are.
+// TestPatchedRevision: the patch of a subset cannot change the label with the revision of the Pods.
 func TestPatchedRevision(t *testing.T) {
 	ud := small(t, all(set(), in(subsetA, `patch: {metadata: {labels: {apps.kruise.io/controller-revision-hash: mine, apps.kruise.io/united-deployment-reserved-pod: "true", zone: x}}}`))...)
 	have, _ := mustBuild(t, ud, numbers{replicas: 3, kept: new(int32(0))})
@@ -203,7 +205,8 @@ func TestPatchedRevision(t *testing.T) {
 	}
 }
 
-// TestUnavailable: while Pods are reserved, an update does not wait for them. Afterwards the template counts again.
+// TestUnavailable: while Pods are reserved, an update does not wait for these Pods. Afterwards the value in the
+// template is used again.
 func TestUnavailable(t *testing.T) {
 	stuck, ready := podAt("p1", "web-0", false, true), podAt("p2", "web-1", true, false)
 	count := func(text string) *intstr.IntOrString { return new(intstr.Parse(text)) }
@@ -236,7 +239,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestReservedPods: a new subset has to prove itself, and Pods of an old revision stay as they were.
+// TestReservedPods: the Pods of a new subset are reserved until they run. The label of Pods of an old revision is not
+// changed.
 func TestReservedPods(t *testing.T) {
 	labelled := func(pod *corev1.Pod, value string) *corev1.Pod {
 		pod.Labels[apps.LabelReservedPod] = value
@@ -279,7 +283,8 @@ func TestReservedPods(t *testing.T) {
 	}
 }
 
-// TestSurgeHoldsNoPlace: a Pod beyond the replicas, as in a rolling update, gives its subset no further replica.
+// TestSurgeHoldsNoPlace: if more Pods than replicas exist, as during a rolling update, the subset gets no further
+// replica.
 func TestSurgeHoldsNoPlace(t *testing.T) {
 	ud := small(t, all(adaptive(""), in(subsetA, "maxReplicas: 4"))...)
 	have, _ := mustBuild(t, ud, numbers{replicas: 2})
@@ -295,7 +300,8 @@ func TestSurgeHoldsNoPlace(t *testing.T) {
 	}
 }
 
-// TestScaleTellsTheTruth: Pods are counted by the labels that the selector selects, before and after they are labelled.
+// TestScaleTellsTheTruth: the scale subresource counts the Pods that its selector selects, before and after the Pods
+// get the label.
 func TestScaleTellsTheTruth(t *testing.T) {
 	ud := small(t, adaptive("reserveUnschedulablePods: true")...)
 	have := owned("1", "a", 0, 0)

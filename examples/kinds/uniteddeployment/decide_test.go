@@ -41,7 +41,7 @@ func mustBuild(t testing.TB, ud *v1beta1.UnitedDeployment, n numbers) (workload,
 	return w, n
 }
 
-// tree is an object as decoded JSON.
+// tree returns an object as decoded JSON.
 func tree(t testing.TB, object any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(object)
@@ -140,7 +140,7 @@ func TestSelectorOfExpressions(t *testing.T) {
 	}
 }
 
-// TestLongNames: a name that is no prefix of a name leaves out the subset.
+// TestLongNames: if the name with the subset is not a valid prefix of a name, the subset is left out.
 func TestLongNames(t *testing.T) {
 	ud := small(t, subsetA, "- name: A_\n")
 	if w, _ := mustBuild(t, ud, numbers{}); w.GetGenerateName() != "web-" {
@@ -148,7 +148,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// stored is a workload as the API server would return the workload: with a name and with defaults.
+// stored returns a workload as the API server would store it: with a name and with defaults.
 func stored(w workload, name string) workload {
 	w.SetUID(types.UID(name))
 	w.SetName(name)
@@ -160,7 +160,7 @@ func stored(w workload, name string) workload {
 	return w
 }
 
-// TestChangeOf: a workload is patched if, and only if, revision, patch or numbers differ.
+// TestChangeOf: a workload is patched if, and only if, the revision, the patch or a number differs.
 func TestChangeOf(t *testing.T) {
 	merge := func(spec string) *patch {
 		var body map[string]any
@@ -174,7 +174,7 @@ func TestChangeOf(t *testing.T) {
 		edits  []string
 		change func(workload)
 		n      numbers
-		want   *patch // nil for none; a JSON patch without body stands for the whole
+		want   *patch // nil for no patch; a JSON patch without a body stands for a patch of the whole spec
 	}{
 		{"UD-14 nothing", nil, func(workload) {}, numbers{replicas: 3, kept: new(int32(1))}, nil},
 		{"UD-14 foreign labels", nil, func(w workload) { w.GetLabels()["x"] = "y" }, numbers{replicas: 3, kept: new(int32(1))}, nil},
@@ -256,8 +256,8 @@ func mustJSON(t testing.TB, value any) []byte {
 	return raw
 }
 
-// TestRevisionsOfOpenKruise: names and contents of revisions are those of OpenKruise, and a template in the form of 1.9.0
-// is no change.
+// TestRevisionsOfOpenKruise: names and contents of revisions equal those of OpenKruise, and a template in the form of
+// OpenKruise 1.9.0 does not count as changed.
 func TestRevisionsOfOpenKruise(t *testing.T) {
 	files, err := filepath.Glob("testdata/openkruise-*.yaml")
 	if err != nil || len(files) != 3 {

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// judgeLowering judges smaller numbers of closed subsets: no edit of the spec has asked for less, so running Pods must
-// not go before their substitutes are ready.
+// judgeLowering checks smaller numbers of replicas of closed subsets. If no edit of the spec has reduced the number,
+// no running Pod may be deleted before its substitute is ready.
 func (w *story) judgeLowering(write *chaos.Write, moments []moment) {
 	before, ok := write.Before.(*v1beta1.UnitedDeployment)
 	after, is := write.After.(*v1beta1.UnitedDeployment)
@@ -48,7 +48,8 @@ func (w *story) judgeLowering(write *chaos.Write, moments []moment) {
 	}
 }
 
-// isStuck reports whether a Pod of a subset has been unschedulable for 5 s. Times in the API have no fractions.
+// isStuck reports whether a Pod of a subset has been unschedulable for 5 s. Times in API objects are in whole
+// seconds.
 func (w *story) isStuck(m moment, name string) bool {
 	return slices.ContainsFunc(m.pods, func(pod corev1.Pod) bool {
 		since, is := w.since[pod.UID]
@@ -70,8 +71,8 @@ func isClosed(s *v1beta1.UnitedDeploymentSubsetStatus) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
-// wrongLowering says why a moment forbids a smaller number, or returns "". A moment in which somebody has meddled with a
-// workload forbids nothing.
+// wrongLowering says why a moment does not allow a smaller number, or returns "". If a user has changed a workload in
+// this moment, any number is allowed.
 func wrongLowering(m moment, before *v1beta1.UnitedDeployment, to *v1beta1.UnitedDeploymentSubsetStatus) (why string) {
 	if m.owner.Generation != before.Generation || m.owner.Status.ObservedGeneration != before.Generation {
 		return ""
@@ -98,13 +99,13 @@ func wrongLowering(m moment, before *v1beta1.UnitedDeployment, to *v1beta1.Unite
 	return why
 }
 
-// seenSubset is a subset in a moment.
+// seenSubset is a subset as a reconciliation may have read it.
 type seenSubset struct {
 	workload client.Object
 	pods     []*corev1.Pod
 }
 
-// of returns a subset with a single workload, of the wanted kind, or nil.
+// of returns the subset if it has a single workload of the wanted kind, otherwise nil.
 func (m *moment) of(name string) (found *seenSubset) {
 	for _, object := range m.workloads {
 		if object.GetLabels()[apps.LabelSubsetName] != name {
@@ -123,13 +124,14 @@ func (m *moment) of(name string) (found *seenSubset) {
 	return found
 }
 
-// isBelow reports whether a Pod is a workload's: the ReplicaSet of a Deployment has a name of the Deployment's.
+// isBelow reports whether a Pod belongs to a workload. The ReplicaSet of a Deployment has a name made from the
+// Deployment's name.
 func isBelow(pod *corev1.Pod, object client.Object) bool {
 	ref := metav1.GetControllerOf(pod)
 	return ref != nil && (ref.UID == object.GetUID() || ref.Kind == "ReplicaSet" && ref.Name == object.GetName()+"-rs")
 }
 
-// lastSettled is the highest number with a Node of a workload with numbers, -1 for none.
+// lastSettled returns the highest ordinal of a Pod with a Node, or -1 if there is none.
 func (s *seenSubset) lastSettled() int {
 	last := -1
 	for _, pod := range s.pods {
@@ -148,7 +150,7 @@ func isNumbered(object client.Object) bool {
 	return false
 }
 
-// outgrow leaves a subset without room for further Pods in the middle of a rollout, or after the loss of a Pod.
+// outgrow removes the capacity of a subset for further Pods, in the middle of a rollout, or after a Pod was lost.
 func (w *story) outgrow() {
 	ud := &v1beta1.UnitedDeployment{}
 	if w.User.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "web"}, ud) != nil {

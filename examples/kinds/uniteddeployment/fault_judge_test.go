@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the possible input of a pass: the caches before each call up to the first write.
+// sight contains the possible inputs of a reconciliation: the caches before each call, up to the first write.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -69,7 +69,7 @@ func subset(ud *v1beta1.UnitedDeployment, name string) *v1beta1.Subset {
 	return nil
 }
 
-// kindOf is the type of workloads that a UnitedDeployment wants.
+// kindOf returns the Go type of the workloads that a UnitedDeployment wants.
 func kindOf(ud *v1beta1.UnitedDeployment) string {
 	switch t := &ud.Spec.Template; {
 	case t.CloneSetTemplate != nil:
@@ -82,7 +82,7 @@ func kindOf(ud *v1beta1.UnitedDeployment) string {
 	return fmt.Sprintf("%T", &v1beta1.StatefulSet{})
 }
 
-// judge judges a write.
+// judge checks a write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	s, ok := write.Task.View.(*sight)
 	if !ok || len(s.moments) == 0 {
@@ -113,12 +113,12 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// ends reports whether a write deletes an object.
+// ends reports whether a write deletes an object, or begins the deletion.
 func ends(write *chaos.Write) bool {
 	return write.After == nil || write.Before != nil && write.Before.GetDeletionTimestamp() == nil && write.After.GetDeletionTimestamp() != nil
 }
 
-// judgePod: Pods are labelled, and deleted only where they hold up a StatefulSet.
+// judgePod: Pods are only labelled, or deleted if they block the update of a StatefulSet.
 func (w *story) judgePod(write *chaos.Write) {
 	pod, ok := write.Before.(*corev1.Pod)
 	if !ok {
@@ -136,7 +136,7 @@ func (w *story) judgePod(write *chaos.Write) {
 	}
 }
 
-// wrong says why a write to a workload contradicts a moment, or returns "".
+// wrong says why a write to a workload contradicts a moment, or returns "" if it does not.
 func (w *story) wrong(write *chaos.Write, m moment) string {
 	if ends(write) {
 		return w.wrongEnd(write.Before, m)
@@ -158,7 +158,7 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	if s == nil || fmt.Sprintf("%T", after) != kindOf(m.owner) {
 		return "no workload of the kind is wanted in subset " + name
 	}
-	changed := write.Before == nil || !cmp.Equal(*numbersOf(write.Before).replicas, *numbersOf(after).replicas) // users scale, too
+	changed := write.Before == nil || !cmp.Equal(*numbersOf(write.Before).replicas, *numbersOf(after).replicas) // users also scale workloads
 	if n := **numbersOf(after).replicas; changed && (n < 0 || s.MaxReplicas != nil && n > int32(s.MaxReplicas.IntValue())) {
 		return fmt.Sprintf("%d replicas, of at most %v", n, s.MaxReplicas)
 	}
@@ -184,7 +184,8 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	return ""
 }
 
-// mayOpen reports whether a closed subset may be open again: a fresh edit may then lower the subset at once.
+// mayOpen reports whether a closed subset may be open again. If it is, an edit of the spec may reduce the subset at
+// once.
 func mayOpen(ud *v1beta1.UnitedDeployment, s *v1beta1.UnitedDeploymentSubsetStatus) bool {
 	closed := time.Duration(*ud.Spec.Topology.ScheduleStrategy.Adaptive.UnschedulableDuration) * time.Second
 	return time.Since(s.Conditions.Find(apps.ConditionSubsetSchedulable).LastTransitionTime.Time) >= closed
@@ -194,7 +195,7 @@ func sameAnnotation(a, b client.Object) bool {
 	return a.GetAnnotations()[apps.AnnotationSubsetPatch] == b.GetAnnotations()[apps.AnnotationSubsetPatch]
 }
 
-// wrongEnd says why a workload must not be deleted.
+// wrongEnd says why a workload must not be deleted, or returns "".
 func (w *story) wrongEnd(before client.Object, m moment) string {
 	name := before.GetLabels()[apps.LabelSubsetName]
 	if subset(m.owner, name) == nil || fmt.Sprintf("%T", before) != kindOf(m.owner) {
@@ -206,7 +207,7 @@ func (w *story) wrongEnd(before client.Object, m moment) string {
 			ready = *numbersOf(object).counts[1]
 		}
 	}
-	for _, other := range m.workloads { // a twin with as many ready Pods
+	for _, other := range m.workloads { // another workload of the subset with as many ready Pods
 		if other.GetUID() != before.GetUID() && other.GetLabels()[apps.LabelSubsetName] == name && fmt.Sprintf("%T", other) == kindOf(m.owner) &&
 			other.GetDeletionTimestamp() == nil && *numbersOf(other).counts[1] >= ready {
 			return ""
@@ -275,7 +276,7 @@ func (w *story) convergedOne(ud *v1beta1.UnitedDeployment) {
 	w.convergedRoom(ud)
 }
 
-// convergedRoom: with room everywhere, nothing is closed or reserved.
+// convergedRoom: if every subset can run all Pods, no subset is closed and no Pod is reserved.
 func (w *story) convergedRoom(ud *v1beta1.UnitedDeployment) {
 	for _, s := range ud.Status.SubsetStatuses {
 		if _, room := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: "room-" + s.Name}).(*corev1.PersistentVolumeClaim); !room {
@@ -299,7 +300,8 @@ func (w *story) reservedOf(object client.Object) (n int32) {
 	return n
 }
 
-// convergedUpdate: the UnitedDeployment counts as updated if nothing is left to do, and not while Pods are outdated.
+// convergedUpdate: the condition says that the UnitedDeployment is updated if nothing is left to do, and not while
+// Pods are outdated.
 func (w *story) convergedUpdate(ud *v1beta1.UnitedDeployment) {
 	outdated, pending := int32(0), int32(0)
 	for _, object := range w.workloads() {
@@ -313,7 +315,7 @@ func (w *story) convergedUpdate(ud *v1beta1.UnitedDeployment) {
 	}
 }
 
-// convergedHistory: unused revisions are within the limit, and conditions say that nothing is wrong.
+// convergedHistory: the number of unused revisions is within the limit, and the conditions report no failure.
 func (w *story) convergedHistory(ud *v1beta1.UnitedDeployment) {
 	unused := 0
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {

@@ -30,12 +30,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, a subset never gets a second workload or more Pods than its maximum, nothing is deleted
-// without a reason, no write is without a difference, and Pods are labelled as the labels are counted. In the end each
-// subset has a workload at the newest revision, and the numbers add up.
+// TestFaults: under any faults, a subset never gets a second workload, or more Pods than its maximum. The controller
+// deletes only for a valid reason, and no write is without a change. Pods have the labels by which the scale
+// subresource counts. In the end each subset has a workload at the newest revision, and the numbers add up.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -59,21 +59,22 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule. The Pods of a subset mount the subset's claim, without which the scheduler finds no Node.
+// story is the state of a fault schedule. The Pods of a subset mount the subset's claim, without which the scheduler
+// finds no Node.
 type story struct {
 	*chaos.World
 
-	kind    int    // of workloads, as in templates
-	mode    int    // of the topology
-	image   int    // the newest
-	full    string // a subset whose workload nobody may write
+	kind    int    // the kind of workloads, an index of templates
+	mode    int    // the mode of the topology
+	image   int    // the number of the newest image
+	full    string // a subset for whose workload the API server refuses writes
 	created int
-	waits   int                     // how often users only wait
-	gated   map[types.UID]bool      // whether a Pod had a gate
+	waits   int                     // how many of the next steps users do nothing
+	gated   map[types.UID]bool      // whether a Pod had a scheduling gate
 	since   map[types.UID]time.Time // since when a Pod is unschedulable
 }
 
-// The modes of a topology.
+// These are the modes of a topology.
 const (
 	shares = iota
 	bounds
@@ -133,7 +134,7 @@ func (w *story) scale(ud *v1beta1.UnitedDeployment) {
 	}
 }
 
-// retemplate draws a template of another image.
+// retemplate sets a random template with another image.
 func (w *story) retemplate(ud *v1beta1.UnitedDeployment) {
 	w.image++
 	labels := map[string]string{"app": "web"}
@@ -153,7 +154,7 @@ func (w *story) retemplate(ud *v1beta1.UnitedDeployment) {
 	}
 }
 
-// rearrange draws a topology.
+// rearrange sets a random topology.
 func (w *story) rearrange(ud *v1beta1.UnitedDeployment) {
 	number := func(most int) *intstr.IntOrString { return new(intstr.FromInt(w.Rand().IntN(most + 1))) }
 	ud.Spec.Topology = v1beta1.Topology{}
@@ -177,7 +178,7 @@ func (w *story) rearrange(ud *v1beta1.UnitedDeployment) {
 	}
 }
 
-// users is the users' behaviour now and then.
+// users makes a random change as a user.
 func (w *story) users() {
 	switch {
 	case w.waits > 0:
@@ -209,7 +210,8 @@ func (w *story) users() {
 	}
 }
 
-// makeRoom and closeRoom make and delete the claim of a subset. A claim on its way out is no room.
+// makeRoom and closeRoom create and delete the claim of a subset, without which no Pod of the subset can run. A claim
+// that is being deleted counts as missing.
 func (w *story) makeRoom(subset string) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "room-" + subset}}
 	if w.User.Create(context.Background(), claim) == nil {
@@ -254,7 +256,7 @@ func (w *story) change() {
 	w.must(w.User.Update(context.Background(), ud))
 }
 
-// workloads are copies of all workloads.
+// workloads returns copies of all workloads.
 func (w *story) workloads() (out []client.Object) {
 	for _, found := range faultapi.All[*v1beta1.CloneSet](w.Server) {
 		out = append(out, found.DeepCopy())
@@ -271,7 +273,7 @@ func (w *story) workloads() (out []client.Object) {
 	return out
 }
 
-// meddle does something to a workload.
+// meddle changes a random workload as a user.
 func (w *story) meddle() {
 	all := w.workloads()
 	if len(all) == 0 {
@@ -294,7 +296,7 @@ func (w *story) meddle() {
 		twin.SetFinalizers(nil)
 		twin.SetLabels(maps.Clone(twin.GetLabels()))
 		twin.GetLabels()["theirs"] = "twin"
-		if w.Chance(50) { // to be adopted
+		if w.Chance(50) { // so that the workload is adopted again
 			twin.SetOwnerReferences(nil)
 		}
 		w.Logf("user: creates %s beside %s", twin.GetName(), object.GetName())
@@ -326,8 +328,8 @@ func (w *story) meddle() {
 	w.must(w.User.Update(ctx, object))
 }
 
-// settle lifts refusals and holds, and makes room. With type Adaptive the first subset may stay without: where no subset
-// has room, Pods go from subset to subset for ever to find out.
+// settle ends refusals and waits, and creates the claims. With the type Adaptive, the first subset may stay without
+// its claim. If no subset had a claim, Pods would be moved between the subsets for ever.
 func (w *story) settle() {
 	w.full = ""
 	for _, subset := range []string{"a", "b", "c"} {

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// numbers are pointers into a workload.
+// numbers contains pointers to fields of a workload.
 type numbers struct {
 	replicas *(*int32)
 	pod      *corev1.PodTemplateSpec
@@ -51,7 +51,7 @@ func numbersOf(object client.Object) (n numbers) {
 	return n
 }
 
-// outside acts for the controllers of the workloads, and for the scheduler that finds no room.
+// outside does the work of the workloads' controllers, and of a scheduler that finds no Node.
 func (w *story) outside() (changed bool) {
 	for _, object := range w.workloads() {
 		changed = object.GetDeletionTimestamp() == nil && w.carry(object) || changed
@@ -62,10 +62,11 @@ func (w *story) outside() (changed bool) {
 	return w.Server.CollectGarbage() || changed
 }
 
-// gates is how long the scheduling gate of some Pods stays.
+// gates is the time after which the scheduling gates of Pods are removed.
 const gates = 20 * time.Second
 
-// unschedulable reports that no Node has room for a Pod. The condition of a Pod that had a gate has no time.
+// unschedulable sets the condition that no Node can run a Pod. If a Pod had a scheduling gate, the condition has no
+// time.
 func (w *story) unschedulable(pod *corev1.Pod) bool {
 	if podstate.IsScheduled(pod) || !podstate.IsActive(pod) || len(pod.Spec.Volumes) == 0 || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return false
@@ -96,11 +97,11 @@ func (w *story) unschedulable(pod *corev1.Pod) bool {
 	return true
 }
 
-// carry takes a workload a step closer to its spec.
+// carry takes the next step of a workload's controller.
 func (w *story) carry(object client.Object) bool {
 	owner, n := w.direct(object), numbersOf(object)
 	if owner == nil {
-		return true // was made
+		return true // the ReplicaSet was created
 	}
 	var pods, old []*corev1.Pod
 	ready := int32(0)
@@ -142,9 +143,9 @@ func (w *story) carry(object client.Object) bool {
 	return w.User.Status().Update(context.Background(), object) == nil
 }
 
-// order puts Pods into the order of deletion. Numbered Pods go from the highest number down. A Deployment is scaled down
-// in proportion over its revisions, so a Pod of the larger revision goes, the older of equals. Pods without a Node go
-// first.
+// order sorts Pods in the order in which they are deleted. Pods without a Node come first. Pods with ordinals follow
+// from the highest ordinal down. A Deployment is scaled down in proportion over its revisions: a Pod of the revision
+// with more Pods is deleted, or of the older revision if both are equal.
 func order(object client.Object, pods, old []*corev1.Pod) {
 	number := func(pod *corev1.Pod) int {
 		n, _ := ordinals.OfPod(object.GetName(), pod)
@@ -176,7 +177,7 @@ func mayGo(object client.Object, pod *corev1.Pod, allReady bool) bool {
 	return !isDeployment || allReady || !podstate.IsReady(pod)
 }
 
-// direct is the direct controller of a workload's Pods, nil if just made.
+// direct returns the direct controller of a workload's Pods, or nil if this controller was only now created.
 func (w *story) direct(object client.Object) client.Object {
 	if _, ok := object.(*appsv1.Deployment); !ok {
 		return object

@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The control plane runs the controllers of Deployments and StatefulSets.
+// The control plane runs Kubernetes' controllers of Deployments and StatefulSets.
 var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 // agent is the user agent of the controller.
 const agent = "kruise-manager/test uniteddeployment-controller"
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -44,7 +44,7 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a fresh namespace on the control plane, without controllers.
+// idle returns a new namespace on the control plane, without controllers.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -106,7 +106,7 @@ func (c *cluster) get(ctx context.Context) (*v1beta1.UnitedDeployment, error) {
 	return ud, c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "web"}, ud)
 }
 
-// until waits for a state of the UnitedDeployment.
+// until waits until want returns true for the UnitedDeployment.
 func (c *cluster) until(what string, want func(*v1beta1.UnitedDeployment) bool) *v1beta1.UnitedDeployment {
 	c.t.Helper()
 	var ud *v1beta1.UnitedDeployment
@@ -122,7 +122,7 @@ func (c *cluster) until(what string, want func(*v1beta1.UnitedDeployment) bool) 
 	return ud
 }
 
-// settled: all Pods are ready at the newest revision.
+// settled reports whether all Pods are ready at the newest revision.
 func settled(ud *v1beta1.UnitedDeployment) bool {
 	n, s := *ud.Spec.Replicas, &ud.Status
 	return s.Replicas == n && s.ReadyReplicas == n && s.UpdatedReplicas == n && s.UpdatedReadyReplicas == n && s.CurrentRevision == s.UpdatedRevision
@@ -150,7 +150,7 @@ func (c *cluster) pods(selector string) []corev1.Pod {
 
 const twoSubsets = `{subsets: [{name: a, replicas: 2, tolerations: [{key: x, operator: Exists}]}, {name: b, patch: {metadata: {labels: {zone: b}}}}]}`
 
-// TestKinds: every kind of workload is created, updated, scaled and deleted, and rests in between.
+// TestKinds: workloads of every kind are created, updated, scaled and deleted. Between the steps nothing is written.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, template := range []string{"cloneSetTemplate", "deploymentTemplate", "statefulSetTemplate", "advancedStatefulSetTemplate"} {
@@ -175,7 +175,7 @@ func TestKinds(t *testing.T) {
 				ud.Spec.UpdateStrategy.ManualUpdate = &v1beta1.ManualUpdate{Partitions: map[string]int32{"a": 1, "b": 3}}
 				setImage(ud, "example.test/app:v2")
 			})
-			if template != "deploymentTemplate" { // without partitions
+			if template != "deploymentTemplate" { // Deployments have no partitions
 				c.until("updated in part", func(ud *v1beta1.UnitedDeployment) bool {
 					return ud.Status.UpdatedReadyReplicas == 1 && ud.Status.ReadyReplicas == 5 && ud.Status.CurrentRevision != ud.Status.UpdatedRevision
 				})
@@ -225,7 +225,8 @@ func (c *cluster) scale(n int32) {
 	}
 }
 
-// noConflicts fails for refused writes of the controller, and for reads of what its caches hold.
+// noConflicts fails the test if writes of the controller were refused, or if the controller has read objects that its
+// caches contain.
 func (c *cluster) noConflicts(offset int64) {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), offset, agent)
@@ -239,7 +240,7 @@ func (c *cluster) noConflicts(offset int64) {
 	}
 }
 
-// TestAdaptive: Pods that no Node of a subset can run move on.
+// TestAdaptive: Pods that no Node of a subset can run are recreated in other subsets.
 func TestAdaptive(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -276,7 +277,7 @@ func (c *cluster) untilEvent(why, text string) {
 	})
 }
 
-// TestReserve: pending Pods stay, have substitutes, and do not count.
+// TestReserve: pending Pods are kept, have substitutes, and do not count as replicas.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	for _, template := range []string{"deploymentTemplate", "cloneSetTemplate"} {
@@ -299,7 +300,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestOwnership: matching workloads of a subset are adopted, others released, and further ones deleted.
+// TestOwnership: workloads that match a subset are adopted, workloads that no longer match are released, and
+// additional workloads of a subset are deleted.
 func TestOwnership(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -348,7 +350,7 @@ func TestOwnership(t *testing.T) {
 	})
 }
 
-// TestTakeOver: nothing that OpenKruise has left is written, and the next rollout goes on.
+// TestTakeOver: objects that OpenKruise has left are not written, and the next rollout is completed.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for name, ud := range map[string]string{"main": "ud", "1.9.0-settled": "united", "1.9.0-midway": "united"} {
@@ -360,7 +362,7 @@ func TestTakeOver(t *testing.T) {
 			c.run()
 			key := client.ObjectKey{Namespace: c.namespace, Name: ud}
 			var is v1beta1.UnitedDeployment
-			controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { // a new condition proves a look
+			controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { // the controller has reconciled when the new condition exists
 				if err := c.Get(ctx, key, &is); err != nil {
 					return err
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// small is the smallest valid object, with edits of its YAML: pairs of an old and a new text.
+// small returns the smallest valid object, with edits of its YAML: pairs of an old text and a new text.
 func small(t testing.TB, edits ...string) *v1beta1.UnitedDeployment {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/small.yaml")
@@ -39,12 +39,13 @@ const (
 	podMeta = "        template:\n          metadata: {labels: {app: web}}\n"
 )
 
-// in adds lines to a subset.
+// in returns the edit that adds lines to a subset.
 func in(subset string, lines ...string) []string {
 	return []string{subset, subset + "      " + strings.Join(lines, "\n      ") + "\n"}
 }
 
-// deployment, set and advanced turn the template of CloneSets into another kind's.
+// deployment, set and advanced return the edits that change the template of CloneSets to the template of another
+// kind.
 func deployment() []string { return []string{"cloneSetTemplate", "deploymentTemplate"} }
 
 func set() []string { return []string{"cloneSetTemplate", "statefulSetTemplate"} }

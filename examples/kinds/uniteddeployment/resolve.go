@@ -43,8 +43,8 @@ const (
 	adaptivePath = "spec.topology.scheduleStrategy.adaptive"
 )
 
-// longestPatch is the largest size of a patch in bytes: the patch is stored in an annotation of the workload, beside
-// other annotations.
+// longestPatch is the largest size of a patch in bytes. The patch is stored in an annotation of the workload, and the
+// size of all annotations together is limited.
 const longestPatch = 128 << 10
 
 // largestTotal is the largest size in bytes of the Pod templates and claims of all subsets together: the controller

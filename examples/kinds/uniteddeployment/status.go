@@ -61,7 +61,8 @@ func nextStatus(o *observation, t *todo, done outcome, collisions *int32) v1beta
 	return status
 }
 
-// remembered returns the stored status with the new numbers of the subsets, and with which subsets are closed.
+// remembered returns the stored status with the new numbers of the subsets, and with the information which subsets
+// are closed.
 func (o *observation) remembered(t *todo) v1beta1.UnitedDeploymentStatus {
 	status := *o.ud.Status.DeepCopy()
 	status.SubsetStatuses = nil
@@ -113,7 +114,7 @@ func setSuccess(conditions *v1beta1.Conditions, name string, err error, now meta
 	conditions.Set(c, now)
 }
 
-// limited says why some replicas have no place; nil if all replicas have a place.
+// limited says why some replicas are in no subset; nil if all replicas are in a subset.
 func (t *todo) limited() error {
 	if t.division.Left > 0 {
 		return t.division.Limits.Err()

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestStatus: counts, revisions and conditions of a pass.
+// TestStatus checks the numbers, revisions and conditions in the status.
 func TestStatus(t *testing.T) {
 	condition := func(name string, status corev1.ConditionStatus, why, message string) v1beta1.Condition {
 		return v1beta1.Condition{Type: name, Status: status, Reason: why, Message: message}
@@ -81,7 +81,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEvents: UD-42 UD-62: events have the names that users of OpenKruise filter by.
+// TestEvents: events have the names by which users of OpenKruise filter events.
 func TestEvents(t *testing.T) {
 	got := []string{
 		apps.EventFailedRevisionProvision, apps.EventFailedFindSubsets, apps.EventFailedDeleteDuplicatedSubsets, apps.EventFailedSpecifySubsetReplicas,

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestUpdated: nobody is told that Pods are updated which are not there, follow a change of a patch, or were not ready
-// since.
+// TestUpdated: the condition does not say that Pods are updated if Pods are missing, if Pods must still be changed
+// after a change of a patch, or if Pods were not ready since.
 func TestUpdated(t *testing.T) {
 	type text = [3]string // status, reason and message
 	updated := text{"True", "UnitedDeploymentRevisionUpdated", "updated to revision web-1"}

@@ -20,13 +20,13 @@ func texts(errs field.ErrorList) (out []string) {
 	return out
 }
 
-// TestValidateCreate: each fault is refused with path, value and remedy.
+// TestValidateCreate: each fault is refused, with the path, the value and a remedy.
 func TestValidateCreate(t *testing.T) {
 	const template = "spec.template.statefulSetTemplate"
 	for _, c := range []struct {
 		name  string
 		edits []string
-		want  []string // beginnings
+		want  []string // the beginnings of the errors
 	}{
 		{"UD-1 the smallest", nil, nil},
 		{"UD-1 Deployments", deployment(), nil},
@@ -111,7 +111,7 @@ func TestValidateCreate(t *testing.T) {
 	}
 }
 
-// TestExactlyOneTemplate: none and several are refused.
+// TestExactlyOneTemplate: a spec without a template is refused, and so is a spec with several templates.
 func TestExactlyOneTemplate(t *testing.T) {
 	none, two := small(t), small(t)
 	none.Spec.Template.CloneSetTemplate = nil
@@ -126,8 +126,8 @@ func TestExactlyOneTemplate(t *testing.T) {
 	}
 }
 
-// TestTotalSize: the workloads of all subsets together have a bounded size. A spec below the limit of an API server's
-// request could ask for gigabytes.
+// TestTotalSize: the size of the workloads of all subsets together is limited. Without the limit, a spec that the API
+// server accepts could need gigabytes of memory.
 func TestTotalSize(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -172,14 +172,14 @@ func TestTotalSize(t *testing.T) {
 	}
 }
 
-// TestValidateUpdate: subsets come and go, and an existing subset keeps its Nodes. Templates change as the API lets the
-// workloads change.
+// TestValidateUpdate: subsets can be added and removed, and the Nodes of an existing subset cannot change. Templates
+// can change as far as the API server lets the workloads change.
 func TestValidateUpdate(t *testing.T) {
 	change := func(old, next string) []string { return []string{old, next} }
 	for _, c := range []struct {
 		name      string
 		old, next []string
-		want      []string // beginnings
+		want      []string // the beginnings of the errors
 	}{
 		{"UD-5 another subset", nil, change(subsetB, "- name: c\n"), nil},
 		{"UD-5 another image", nil, change("app:v1", "app:v2"), nil},

@@ -41,8 +41,8 @@ func warnUpdate(ud, stored *v1beta1.UnitedDeployment) []string {
 	return []string{fmt.Sprintf("spec.template: with %s in place of %s, all old workloads are deleted with their Pods before new Pods are ready", next[0].name, before[0].name)}
 }
 
-// withoutEffect returns the fields of a patch without effect on Pods: unknown fields, and fields of a Pod template not
-// copied to Pods.
+// withoutEffect returns the fields of a patch that have no effect on Pods: unknown fields, and fields of a Pod
+// template that are not copied to Pods.
 func withoutEffect(patch []byte) []string {
 	var parts struct {
 		Metadata map[string]json.RawMessage `json:"metadata"`

@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
-// TestWarnings: what OpenKruise accepts is accepted, and users learn what happens to their Pods, or does not.
+// TestWarnings: values that OpenKruise accepts are accepted, and a warning says what happens to the Pods, or what
+// does not happen.
 func TestWarnings(t *testing.T) {
 	const noSubsets = "spec.topology.subsets is empty: no Pods are created, and the workloads of former subsets are deleted with all their Pods"
 	none := []string{
@@ -49,7 +50,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsAreSent: the API server's answer to an update has both kinds of warnings.
+// TestWarningsAreSent: the response to an update contains both kinds of warnings.
 func TestWarningsAreSent(t *testing.T) {
 	stored, template := loaded(t, "v1beta1"), small(t, deployment()...).Spec.Template
 	next := admissiontest.Edit(t, admissiontest.Edit(t, stored, "/spec/topology/subsets", []any{}), "/spec/template", template)
@@ -58,8 +59,8 @@ func TestWarningsAreSent(t *testing.T) {
 	}
 }
 
-// TestPatchRefusedByWorkload: a patch with which no workload can be written is refused, unless the template has the
-// fault as well.
+// TestPatchRefusedByWorkload: a patch is refused if no valid workload results from it, unless the template itself has
+// the fault.
 func TestPatchRefusedByWorkload(t *testing.T) {
 	for _, c := range []struct {
 		name  string

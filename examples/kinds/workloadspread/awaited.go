@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// awaitedPod is a place in a subset that was taken for a Pod, while the cache does not show the Pod yet. If the same
-// key takes a place again later, the place is a different awaitedPod.
+// awaitedPod is a place in a subset that was taken for a Pod while the cache does not show the Pod yet. A place taken
+// later with the same key is a different awaitedPod.
 type awaitedPod struct {
 	key   string
 	since int64
@@ -41,9 +41,9 @@ func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again 
 }
 
 // look returns the taken places whose Pods will never be created. now contains the taken places whose Pods the cache
-// does not show, and look stores since when this process knows each place. A place that has been known for as long as a
-// request may last is decided: its Pod was stored or will never be stored, and a read from the API server shows which.
-// The time recorded in the place is not used, because the clocks of processes may differ.
+// does not show; look stores in now since when this process knows each place. When a place has been known for as long
+// as a request may last, its Pod was stored or will never be stored, and a read from the API server shows which. The
+// time recorded in the place is not used, because the clocks of processes may differ.
 func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
 ) (absent map[awaitedPod]bool, again time.Duration, err error) {
 	if len(now) == 0 {

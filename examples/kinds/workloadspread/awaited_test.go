@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// rulesFor are the rules of a webhook for an operation on a resource.
+// rulesFor returns the rules of a webhook for an operation on a resource.
 func rulesFor(operation admissionregistrationv1.OperationType, group, resource string) []admissionregistrationv1.RuleWithOperations {
 	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{operation},
@@ -77,14 +77,14 @@ func TestFlightOf(t *testing.T) {
 	}
 }
 
-// storedPods is an API server with Pods and a validating webhook.
+// storedPods is a reader with Pods and a validating webhook configuration.
 type storedPods struct {
 	client.Reader
 
 	pods    []metav1.PartialObjectMetadata
 	timeout int32
 	refused error
-	asked   int // lists of Pods
+	asked   int // how often Pods were listed
 }
 
 func (s *storedPods) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -103,7 +103,7 @@ func (s *storedPods) List(_ context.Context, list client.ObjectList, _ ...client
 	return nil
 }
 
-// TestAwait: WS-60 WS-61: the place of a Pod that does not come is free once its request must have ended.
+// TestAwait: if a Pod is not created, its place is free again when the request for the Pod must have ended.
 func TestAwait(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
 	since := func(seconds int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(seconds) * time.Second)) }

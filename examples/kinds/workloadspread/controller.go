@@ -47,7 +47,8 @@ type Reconciler struct {
 	told    *kruise.Told
 	whole   *ownercache.Memory[map[types.UID]*corev1.Pod]
 	awaited *ownercache.Memory[map[awaitedPod]time.Time]
-	// unscheduled contains since when Pods are unschedulable, for Pods whose condition has no time.
+	// unscheduled contains the times since which Pods are unschedulable, for Pods whose condition PodScheduled has no
+	// time.
 	unscheduled *ownercache.Memory[map[types.UID]time.Time]
 	options     kruise.Options
 }
@@ -151,7 +152,8 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	return seen, nil
 }
 
-// dated returns the Pods; a Pod whose condition has no time gets the time since when it is unschedulable.
+// dated returns the Pods. If the condition PodScheduled of a Pod has no time, the copy gets the time since when the
+// Pod is unschedulable.
 func (r *Reconciler) dated(v *view, pods []*corev1.Pod) []*corev1.Pod {
 	before := r.unscheduled.Of(v.Owner.UID)
 	pods, now := kruise.Dated(pods, before, v.Now)
@@ -230,8 +232,9 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 // reconciliation has taken too long.
 var errOvertaken = errors.New("the WorkloadSpread has changed")
 
-// longestCount is how long after the Pods were read a count may still be decided, after slow or failed writes. For an
-// older count, the places that webhooks have taken meanwhile would lie in the future, and would count as lost.
+// longestCount is how long after the Pods were read a count may still be stored, after slow or failed writes. If a
+// count were older, the places that webhooks have taken since would seem to be in the future, and would count as
+// lost.
 const longestCount = 20 * time.Second
 
 // overtakenRetry is the wait before the next count after errOvertaken.
@@ -298,8 +301,8 @@ func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, o
 	r.told.Tell(owner, corev1.EventTypeNormal, apps.EventSubsetChosen, s.next(list, p.room))
 }
 
-// next says in which subset the next Pod is created, and why the subsets before get no Pod. If the next Pod is created
-// in the first subset, the text is empty.
+// next says in which subset the next Pod is created, and why no Pod is created in the subsets before. If the next Pod
+// is created in the first subset, the text is empty.
 func (s *settings) next(list []v1beta1.WorkloadSpreadSubsetStatus, places []subsets.Place) string {
 	if len(list) == 0 || api.IsNumbered(s.kind) {
 		return ""

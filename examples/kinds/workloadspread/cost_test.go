@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestLongPatches: a strategic merge patch of 20,000 containers takes minutes for each new Pod, so long patches are
-// refused without an attempt. The time of an attempt would exceed the test's.
+// TestLongPatches: applying a strategic merge patch of 20,000 containers would take minutes for each new Pod, so long
+// patches are refused before they are applied. If a patch were applied, the test would exceed its time.
 func TestLongPatches(t *testing.T) {
 	for _, tc := range []struct {
 		name, item, patch string
@@ -45,7 +45,7 @@ func TestLongPatches(t *testing.T) {
 	}
 }
 
-// TestReadOnce: a spec is read once for all Pods, and anew after an edit.
+// TestReadOnce: a spec is parsed once for all Pods, and parsed again after an edit.
 func TestReadOnce(t *testing.T) {
 	f := &finder{listed: &listed{}, read: map[types.UID]reading{}}
 	spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "a", Generation: 1}}
@@ -70,7 +70,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLongMarks: an event of a Pod asks for the mark, and anybody can write a long annotation.
+// TestLongMarks: each event of a Pod reads the mark, which is an annotation that any user can write, so long
+// annotations are not parsed.
 func TestLongMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

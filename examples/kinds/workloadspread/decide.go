@@ -66,9 +66,9 @@ func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatu
 // ReplicasUnknown means that it is unknown how many Pods a workload wants, so percentages cannot be computed.
 const ReplicasUnknown reason.Code = "ReplicasUnknown"
 
-// places returns the maximums of the subsets and whether each subset is closed; both are the same for every version.
-// replicas is the number of wanted Pods, or nil if the number is unknown. The last subset is never closed, because Pods
-// must be created somewhere.
+// places returns the maximum of each subset and whether the subset is closed; both are the same for every version.
+// replicas is the number of wanted Pods, or nil if the number is unknown. The last subset is never closed, because
+// Pods must be created somewhere.
 func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) ([]subsets.Place, error) {
 	n := 0
 	switch {

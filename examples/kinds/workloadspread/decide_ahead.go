@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// spare is a place that was taken before its Pod is created. The zero value means that there is no place.
+// spare is a place that was taken before its Pod exists. The zero value means that there is no place.
 type spare struct {
 	key, subset string
 	since       time.Time
@@ -19,9 +19,9 @@ func (s spare) isUsable(now time.Time) bool {
 	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter
 }
 
-// inReach returns the subsets whose stored places a new Pod may take, in order. All subsets before the next one are full,
-// perhaps only of stored places, which the Pod takes first. No place is taken in a closed subset, nor in a subset that has
-// more Pods and places than its maximum.
+// inReach returns the subsets whose spares a new Pod may use, in order. All subsets before the subset next are full,
+// perhaps only because of spares, which the Pod must use first. A Pod uses no spare in a closed subset, nor in a
+// subset that has more Pods and places than its maximum.
 func inReach(book subsets.Book, places []subsets.Place, next string) (names []string) {
 	for i := range places {
 		p := &places[i]

@@ -18,7 +18,7 @@ func TestTakeAhead(t *testing.T) {
 	now := ago(0)
 	for _, tc := range []struct {
 		name     string
-		maximums []any // of the subsets a, b, ...
+		maximums []any // of the subsets a, b and so on
 		books    ledger
 		want     []spare
 		changed  bool

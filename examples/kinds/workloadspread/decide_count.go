@@ -56,8 +56,8 @@ type plan struct {
 	marks, costs []written
 	// stuck lists the Pods to delete because a later subset may be able to run them.
 	stuck []*corev1.Pod
-	// lost are reasons about Pods that were not created or deleted in time, and reopened about subsets that get Pods
-	// again.
+	// lost are reasons about Pods that were not created or deleted in time. reopened are the names of subsets in which
+	// Pods are created again.
 	lost     reason.List
 	reopened []string
 	// requeueAfter is the time until the next reconciliation; 0 if none is needed.
@@ -135,8 +135,8 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 	return c, nil
 }
 
-// withoutNames removes the names of Pods that come and go from the list of all versions, because the lists of the
-// versions contain them: the status would be twice as large, and each write twice as slow.
+// withoutNames removes the names of awaited and leaving Pods from the list for all versions, because the lists of the
+// versions contain them. With the names, the status would be twice as large, and each write twice as slow.
 func withoutNames(list []v1beta1.WorkloadSpreadSubsetStatus) []v1beta1.WorkloadSpreadSubsetStatus {
 	for i := range list {
 		list[i].CreatingPods, list[i].DeletingPods = nil, nil
@@ -144,7 +144,7 @@ func withoutNames(list []v1beta1.WorkloadSpreadSubsetStatus) []v1beta1.WorkloadS
 	return list
 }
 
-// awaiting adds the Pods that come and go in a version to those of all versions.
+// awaiting adds the awaited and leaving Pods of a version to those of all versions.
 func awaiting(total, of subsets.Book) {
 	for i := range of {
 		total[i].Creating, total[i].Deleting = merged(total[i].Creating, of[i].Creating), merged(total[i].Deleting, of[i].Deleting)
@@ -171,7 +171,7 @@ func (c *counter) finish() plan {
 	return c.plan
 }
 
-// booksOf returns the ledger of a WorkloadSpread that was never counted, or whose status somebody has removed: Pods
+// booksOf returns the ledger of a WorkloadSpread that was never counted, or whose status a user has removed: Pods
 // with a mark get places, in addition to the places that were taken since.
 func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
 	now := *object
@@ -237,7 +237,7 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 	return nil
 }
 
-// addAwaited counts the places of Pods that are not there yet.
+// addAwaited counts the places of Pods that do not exist yet.
 func (c *counter) addAwaited(taken map[[2]string]int, of *crowd) {
 	for version, list := range c.object.Status.VersionedSubsetStatuses {
 		there := map[string]bool{}
@@ -353,8 +353,8 @@ func (c *counter) rank(version string) {
 	}
 }
 
-// fitOf says how well an existing Pod without a mark fits a subset, judged by the Pod's Node. The Node may have become
-// unhealthy since the Pod was created, so taints that Kubernetes itself adds are ignored.
+// fitOf says how well an existing Pod without a mark fits a subset, according to the Pod's Node. The Node may have
+// become unhealthy since the Pod was created, so taints that Kubernetes itself adds are ignored.
 func fitOf(pod *corev1.Pod, of *subset, node func(string) *corev1.Node) (fit subsets.Fit) {
 	on := node(pod.Spec.NodeName)
 	if !podstate.IsScheduled(pod) || on == nil {

@@ -34,7 +34,7 @@ func costs(cost string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { put(&p.Annotations, apps.AnnotationPodDeletionCost, cost) }
 }
 
-// unschedulable Pods wait for a time.
+// unschedulable makes a Pod unschedulable since the given time ago.
 func unschedulable(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.CreationTimestamp, p.Status.Phase = ago(d), corev1.PodPending
@@ -42,7 +42,7 @@ func unschedulable(d time.Duration) func(*corev1.Pod) {
 	}
 }
 
-// ofVersion makes a Pod of a Deployment's ReplicaSet.
+// ofVersion makes a Pod a Pod of a Deployment's ReplicaSet.
 func ofVersion(version string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences[0].Kind = "ReplicaSet"
@@ -54,14 +54,14 @@ func node(name string, labels map[string]string, taints ...corev1.Taint) *corev1
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}}
 }
 
-// scene is what a pass sees, for a WorkloadSpread that reads the Pods.
+// scene is an observation for which the test lists the Pods.
 type scene struct {
 	observed
 
 	list []*corev1.Pod
 }
 
-// by returns the observation of a WorkloadSpread.
+// by returns the observation for a WorkloadSpread.
 func (o scene) by(s *settings, spread string) observed {
 	o.pods = s.crowdOf(spread, o.list, o.versioned)
 	return o.observed
@@ -96,22 +96,23 @@ func ledgerIs(books ledger) func(*object) {
 	return func(obj *object) { obj.Status.VersionedSubsetStatuses = books }
 }
 
-// list is a status list of the subsets a and b.
+// list returns a list of the status for the subsets a and b.
 func list(a, missing, b int32) []line {
 	return []line{{Name: "a", Replicas: a, MissingReplicas: missing}, {Name: "b", Replicas: b, MissingReplicas: -1}}
 }
 
-// beside is a status list of a and an empty b.
+// beside returns a list of the status with the subset a and an empty subset b.
 func beside(a line) []line { return []line{a, {Name: "b", MissingReplicas: -1}} }
 
-// alike is a status that says the same of all versions and of the only version, and names Pods once.
+// alike returns a status in which the list for all versions equals the list of the only version, without the names of
+// Pods.
 func alike(a line) status {
 	all := a
 	all.CreatingPods, all.DeletingPods = nil, nil
 	return status{ObservedGeneration: 4, SubsetStatuses: beside(all), VersionedSubsetStatuses: ledger{ignored: beside(a)}}
 }
 
-// names lists Pods.
+// namesOf returns the names of Pods.
 func namesOf(pods []*corev1.Pod) (out []string) {
 	for _, p := range pods {
 		out = append(out, p.Name)
@@ -119,7 +120,7 @@ func namesOf(pods []*corev1.Pod) (out []string) {
 	return out
 }
 
-// TestBooksOf: somebody has removed the status, and new Pods come before the next count.
+// TestBooksOf: a user has removed the status, and new Pods are created before the next count.
 func TestBooksOf(t *testing.T) {
 	obj := spread(ledgerIs(ledger{ignored: {{Name: "a", CreatingPods: times{"s": ago(time.Second)}}}}))
 	obj.Status.ObservedGeneration = 0
@@ -263,7 +264,7 @@ func TestCountStatus(t *testing.T) {
 	}
 }
 
-// TestExistingPods finds the subset of a Pod without a mark.
+// TestExistingPods checks which subset a Pod without a mark gets.
 func TestExistingPods(t *testing.T) {
 	zones := func(edits ...func(*object)) *object {
 		return spread(append([]func(*object){func(obj *object) {
@@ -333,8 +334,8 @@ func maxA(n int32) func(*object) {
 	return subsetA(func(s *v1beta1.WorkloadSpreadSubset) { s.MaxReplicas = number(n) })
 }
 
-// TestExistingPodsFillUp: WS-31: the room that a Pod has taken is gone for the next, also for Pods before it in the
-// list.
+// TestExistingPodsFillUp: if a Pod without a mark has got a place, the place is not available to the other Pods, also
+// not to Pods that come before it in the list.
 func TestExistingPodsFillUp(t *testing.T) {
 	pods := []*corev1.Pod{pod("1", on("n1")), pod("2", on("n1")), pod("3", withMark("a"), on("n1"))}
 	got := planOf(t, spread(), seen(pods, node("n1", nil)))
@@ -360,7 +361,7 @@ func TestIgnoreExistingMetadata(t *testing.T) {
 	}
 }
 
-// costsOf lists the changed costs, Pods of the same cost together.
+// costsOf returns the changed deletion costs, with the Pods of each cost.
 func costsOf(p plan) map[string]string {
 	out := map[string]string{}
 	for _, w := range p.costs {
@@ -457,8 +458,8 @@ func TestAdaptive(t *testing.T) {
 	}
 }
 
-// TestAdaptiveMessage: the condition says which Pod could not be scheduled, and why. While the subset stays closed, the
-// words stay, too.
+// TestAdaptiveMessage: the condition says which Pod could not be scheduled, and why. The message does not change
+// while the subset stays closed.
 func TestAdaptiveMessage(t *testing.T) {
 	t.Run("WS-45", func(t *testing.T) {
 		obj := spread(adaptive(30))
@@ -475,7 +476,8 @@ func TestAdaptiveMessage(t *testing.T) {
 	})
 }
 
-// TestMovesAndStays: WS-47, the worked run: three Pods wait in a, move to b, and stay there when a takes Pods again.
+// TestMovesAndStays: three Pods cannot be scheduled in subset a, are recreated in b, and stay there when a is open
+// again.
 func TestMovesAndStays(t *testing.T) {
 	obj := spread(maximums(3, nil), adaptive(30))
 	s, now := settled(t, obj), start
@@ -517,7 +519,7 @@ func TestMovesAndStays(t *testing.T) {
 	}
 }
 
-// TestCountAgain: the status of a count, its marks and costs are stable.
+// TestCountAgain: a second count changes neither the status, nor marks, nor deletion costs.
 func TestCountAgain(t *testing.T) {
 	obj := spread(adaptive(30))
 	pods := []*corev1.Pod{pod("p", withMark("a"), ready), pod("q", on("n1")), pod("r", on("n1")), pod("s", on("n1"))}
@@ -576,7 +578,8 @@ func BenchmarkCount(b *testing.B) {
 	})
 }
 
-// TestNextSubset: the event tells Pods from places kept for requests: a higher maximum is no remedy for failed requests.
+// TestNextSubset: the event distinguishes Pods from places of requests, because a higher maximum is no remedy for
+// failed requests.
 func TestNextSubset(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -129,7 +129,7 @@ func TestInjectFails(t *testing.T) {
 	})
 }
 
-// TestMark: the annotation is OpenKruise's.
+// TestMark: the annotation has the format of OpenKruise.
 func TestMark(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -154,7 +154,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarking: existing Pods get the mark, and only labels and annotations of a patch.
+// TestMarking: existing Pods get the mark, and of the patch only labels and annotations.
 func TestMarking(t *testing.T) {
 	of := &subset{name: "a", patch: []byte(`{"metadata":{"labels":{"zone":"a","old":null},"annotations":{"note":"n"}},"spec":{"priorityClassName":"high"}}`)}
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestMarking(t *testing.T) {
 	}
 }
 
-// FuzzPlainMark: the fast reading says the same as JSON, or leaves the text to JSON.
+// FuzzPlainMark: plainMark returns the same mark as a JSON decoder, or returns false.
 func FuzzPlainMark(f *testing.F) {
 	for _, text := range []string{
 		`{"name":"web","subset":"a"}`, `{"name":"web","subset":"a","uid":"k"}`, `{"name":"w\"eb","subset":"a"}`, `{"name":"web","subset":"a"} `,
@@ -196,7 +196,7 @@ func FuzzPlainMark(f *testing.F) {
 	})
 }
 
-// TestMarksArePlain: the marks written here are read fast.
+// TestMarksArePlain: plainMark can parse the marks that this package writes.
 func TestMarksArePlain(t *testing.T) {
 	for _, m := range []mark{{"web", "a", ""}, {"web", "zone-a", "0b63e5a1-6d1a-4a1a-8a58-4b1f6a2f9d1c"}} {
 		if got, ok := plainMark(m.text()); !ok || got != m {
@@ -205,7 +205,7 @@ func TestMarksArePlain(t *testing.T) {
 	}
 }
 
-// FuzzPlainPatch: a patch of labels and annotations gives the same Pod as the patch of any fields.
+// FuzzPlainPatch: for a patch of labels and annotations, plainPatch leads to the same Pod as a strategic merge patch.
 func FuzzPlainPatch(f *testing.F) {
 	for _, patch := range []string{
 		`{"metadata":{"labels":{"zone":"a","app":null},"annotations":{"note":"x"}}}`, `{"metadata":{"labels":{}}}`, `{"metadata":{}}`, `{"metadata":null}`,

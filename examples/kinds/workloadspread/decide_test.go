@@ -49,7 +49,7 @@ func placesOf(t *testing.T, s *settings, of *status, replicas int) []subsets.Pla
 	return places
 }
 
-// unnamed Pods get their name after admission.
+// unnamed makes a Pod a Pod that gets its name after admission.
 func unnamed(p *corev1.Pod) { p.Name, p.GenerateName = "", "web-" }
 
 func closedA() *status {
@@ -174,7 +174,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChooseUntilFull sends Pods one after the other.
+// TestChooseUntilFull chooses subsets for Pods, one Pod after the other.
 func TestChooseUntilFull(t *testing.T) {
 	for _, c := range []struct {
 		name string

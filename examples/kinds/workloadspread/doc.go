@@ -1,10 +1,11 @@
 // Package workloadspread contains the controller and the webhooks for WorkloadSpreads. A WorkloadSpread decides in
-// which subset (a group of Nodes) each new Pod of a workload runs, whoever creates the Pod.
+// which subset (a group of Nodes) each new Pod of a workload runs; any client may create the Pod.
 //
-// A webhook assigns a new Pod to the first subset that has a free place: the function choose takes the place, and the
-// function inject changes the Pod. The place is recorded in the status before the Pod is admitted, so that two webhooks
-// never use the same place for two Pods. When a Pod is deleted, the function release frees its place. The subset of a
-// numbered Pod depends only on its ordinal.
+// A subset with a maximum has as many places as its maximum; a place is the right to create one Pod in the subset. A
+// webhook assigns a new Pod to the first subset that has a free place: the function choose takes the place, and the
+// function inject changes the Pod. The place is recorded in the status before the Pod is admitted, so that two
+// webhooks never use the same place for two Pods. When a Pod is deleted, the function release frees its place. The
+// subset of a numbered Pod depends only on its ordinal.
 //
 // If a Pod is not created, its place is used for a later Pod. So a Pod whose creation takes too long must not use its
 // place any more: the handler hold runs after all mutating webhooks, and refuses a Pod whose place is too old. After

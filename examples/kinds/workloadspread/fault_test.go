@@ -38,12 +38,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: three webhooks and a controller, all with late caches, send Pods to subsets. Requests, deletions,
-// crashes, conflicts and lost answers come in any order. Subset a never has more Pods than its maximum, and in the end
-// no place is taken by a Pod that is not there.
+// TestFaults: three webhooks and a controller, all with stale caches, assign Pods to subsets. Requests, deletions,
+// crashes, conflicts and lost responses come in any order. Subset a never has more Pods than its maximum, and in the
+// end every place belongs to an existing Pod.
 func TestFaults(t *testing.T) { chaos.Run(t, schedules(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, schedules(t), 3) }
 
 func schedules(t testing.TB) chaos.Plan {
@@ -62,15 +62,15 @@ func schedules(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is a schedule. A ConfigMap of its name is a request to create a Pod.
+// story is the state of a fault schedule. A ConfigMap is a request to create a Pod of the same name.
 type story struct {
 	*chaos.World
 
 	mu      sync.Mutex
 	most    int             // the maximum of subset a
 	unnamed bool            // Pods get their names after admission
-	loss    int             // how many of a hundred requests are late or fail, in each phase
-	asked   map[string]bool // true for an answered request
+	loss    int             // the percentage of requests that are late or fail, in each phase
+	asked   map[string]bool // true for a reviewed request
 	passed  []admitted
 	reviews map[string]*corev1.Pod // Pods after the mutating webhooks, by the names of requests
 	leaves  map[string]leaving     // by the names of requests
@@ -79,7 +79,7 @@ type story struct {
 	settled bool
 }
 
-// admitted is a Pod that comes to its review, or after its review to the store, after the answers of further webhooks.
+// admitted is a Pod that waits for its review by hold, or, after this review, for the other webhooks and the write.
 type admitted struct {
 	*corev1.Pod
 
@@ -87,14 +87,14 @@ type admitted struct {
 	at, comes time.Time
 }
 
-// leaving is a Pod that somebody deletes, or evicts in vain: a PodDisruptionBudget refuses the eviction.
+// leaving is a Pod that a user deletes, or whose eviction a PodDisruptionBudget refuses.
 type leaving struct {
 	*corev1.Pod
 
 	inVain bool
 }
 
-// furtherWebhook is how long the further webhook of this world may take.
+// furtherWebhook is how long another webhook of the cluster may take.
 const furtherWebhook = 4 * time.Second
 
 const space = "shop"
@@ -133,7 +133,7 @@ type asking struct {
 	webhook *webhook
 }
 
-// Reconcile answers a request. Nobody repeats a lost request.
+// Reconcile reviews a request. A lost request is not repeated.
 func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := a.story
 	w.mu.Lock()
@@ -162,7 +162,7 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: req.Name, Labels: map[string]string{"app": "web"}}}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(w.set, v1beta1.GroupVersion.WithKind("CloneSet"))}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	if w.unnamed { // the name follows after admission
+	if w.unnamed { // the name is generated after admission
 		pod.Name, pod.GenerateName = "", "web-"
 	}
 	if err := a.webhook.spread(ctx, pod); err == nil {
@@ -174,7 +174,7 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// reviewLeaver asks the webhook for deletions and evictions, which refuses none.
+// reviewLeaver calls the webhook for deletions and evictions, which refuses no request.
 func (a asking) reviewLeaver(ctx context.Context, pod leaving) {
 	request := webhookadmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: space, Name: pod.Name, Operation: admissionv1.Delete}}
 	request.Resource.Resource = "pods"
@@ -195,10 +195,10 @@ func (w *story) begin() {
 	if w.most, w.unnamed = 4, w.Chance(60); w.unnamed && w.Chance(70) {
 		w.most = 20 + w.Rand().IntN(80)
 	}
-	if w.loss = 4; w.Chance(40) { // with more, subset a is never full
+	if w.loss = 4; w.Chance(40) { // with a higher percentage, subset a would never be full
 		w.loss = 20
 	}
-	for i := range 3 { // the scheduler's; Pods of a Node that is missing are garbage
+	for i := range 3 { // the scheduler needs Nodes; Pods whose Node is missing are garbage collected
 		w.must(w.User.Create(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
 	}
 	w.set = &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
@@ -207,7 +207,7 @@ func (w *story) begin() {
 	spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
 	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt(w.most))}, {Name: "b"}}
 	w.must(w.User.Create(context.Background(), spread))
-	if w.Chance(30) { // created at the same moment, past admission: younger by name
+	if w.Chance(30) { // created at the same moment without admission; younger by name
 		rival := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web-late"}, Spec: *spread.Spec.DeepCopy()}
 		w.must(w.User.Create(context.Background(), rival))
 	}
@@ -236,7 +236,7 @@ func (w *story) users() {
 	}
 }
 
-// leave deletes a Pod, mostly after a review, or evicts a Pod in vain.
+// leave deletes a Pod, mostly after a review, or tries an eviction that is refused.
 func (w *story) leave(pod leaving) {
 	w.Logf("user: deletes Pod %s, in vain: %t", pod.Name, pod.inVain)
 	if !pod.inVain && w.Chance(30) { // a webhook did not answer in time
@@ -259,7 +259,7 @@ func (w *story) askForPod() {
 	w.request(name)
 }
 
-// again asks for a Pod again, under its name, as a CloneSet does after a refusal.
+// again requests a Pod of the same name again, as a CloneSet does after a refusal.
 func (w *story) again(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -271,7 +271,7 @@ func (w *story) again(name string) {
 	w.request(name)
 }
 
-// request sends a request, or sends a request of the name again.
+// request creates a request, or creates the request of this name again.
 func (w *story) request(name string) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}
 	w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), object)))
@@ -298,7 +298,7 @@ func (w *story) inA() (n int) {
 	return n
 }
 
-// review asks any webhook about a Pod that is about to be stored.
+// review makes one of the webhooks review a Pod that is about to be stored.
 func (w *story) review(pod *corev1.Pod) {
 	name := pod.Name + ".review"
 	w.mu.Lock()
@@ -307,16 +307,17 @@ func (w *story) review(pod *corev1.Pod) {
 	w.request(name)
 }
 
-// isLate is the condition is-late of vpodplace.kb.io: TestLatePodsAreReviewed asks an API server.
+// isLate evaluates the match condition is-late of the webhook vpodplace.kb.io. TestLatePodsAreReviewed checks the
+// condition on a real API server.
 func isLate(pod *corev1.Pod, now time.Time) bool {
 	since, err := strconv.ParseInt(pod.Annotations[apps.AnnotationPlaceSince], 10, 64)
 	return err != nil || now.Unix()-since < -1 || now.Unix()-since > 1
 }
 
-// longestDelay is how long a request may take to its review: longer than a place lasts.
+// longestDelay is how long a request may take until its review: longer than the request's place is kept.
 const longestDelay = passes + stored + 20*time.Second
 
-// check reviews and creates admitted Pods, some of them late: some requests fail later.
+// check reviews and creates admitted Pods, some of them late. Some requests fail after the review.
 func (w *story) check() {
 	w.mu.Lock()
 	passed, left := w.passed, w.left
@@ -354,7 +355,7 @@ func (w *story) check() {
 	}
 }
 
-// converged: the status counts the Pods, and no place is taken by a Pod that is not there.
+// converged: the numbers in the status equal the numbers of Pods, and every place belongs to an existing Pod.
 func (w *story) converged() {
 	spread, _ := w.Server.Stored(&v1beta1.WorkloadSpread{}, client.ObjectKey{Namespace: space, Name: "web"}).(*v1beta1.WorkloadSpread)
 	if spread == nil || len(spread.Status.SubsetStatuses) != 2 || int(spread.Status.SubsetStatuses[0].Replicas) != w.inA() {

@@ -50,7 +50,7 @@ func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, e
 			for i := range targets {
 				kinds = append(kinds, targets[i].GroupVersionKind)
 			}
-			if err == nil || len(targets) > 0 { // if no entry is valid, somebody may be in the middle of an edit
+			if err == nil || len(targets) > 0 { // if no entry is valid, a user may be in the middle of an edit
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.targets = targets
@@ -171,21 +171,21 @@ func controllerOf(object metav1.Object) workloads.Ref {
 	return workloads.RefOf(owner.APIVersion, owner.Kind, owner.Name)
 }
 
-// recently is an answer of the API server that is remembered for a short time.
+// recently is a result from the API server that is remembered for a short time.
 type recently struct {
 	at     time.Time
 	answer any
 }
 
 const (
-	// fresh is how long an answer of the API server is remembered, because many Pods of a workload are created at the
+	// fresh is how long a result from the API server is remembered, because many Pods of a workload are created at the
 	// same moment.
 	fresh = 2 * time.Second
 	// mostRecent is the size of two caches: of subsets found for Pods, and of parsed specs.
 	mostRecent = 1000
 )
 
-// asked returns the remembered answer to a question, or asks the API server.
+// asked returns the remembered result of a request to the API server, or calls ask. question identifies the request.
 func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -237,7 +237,7 @@ func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, e
 }
 
 // isAbsent reports whether an error means that an object, or its kind, does not exist. Forbidden counts too, because
-// anybody can write owner references to a kind that this manager may not read.
+// any user can write owner references to a kind that this manager may not read.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// office is a manager with a webhook, a cache that shows what the test delivers, and users. A failing API server answers
-// the webhook's requests with an error.
+// office is a manager with a webhook. Its cache shows what the test delivers. While fails is set, the webhook's
+// requests to the API server fail.
 type office struct {
 	ctrl.Manager
 
@@ -45,7 +45,7 @@ type office struct {
 	webhook *webhook
 }
 
-// Pass is the fate of the webhook's calls.
+// Pass decides what happens to the webhook's requests.
 func (o *office) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	if o.before != nil {
 		o.before(call)
@@ -58,7 +58,7 @@ func (o *office) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-func (o *office) Add(manager.Runnable) error        { return nil } // tests call what the runnable calls
+func (o *office) Add(manager.Runnable) error        { return nil } // tests call the functions that the runnable would call
 func (o *office) GetCache() cache.Cache             { return o.cache }
 func (o *office) GetAPIReader() client.Reader       { return o.live }
 func (o *office) GetClient() client.Client          { return o.own }
@@ -73,7 +73,7 @@ func (o *office) must(err error) {
 	}
 }
 
-// create creates objects that the cache shows, unless hidden.
+// create creates objects. If shown is true, the cache shows them.
 func (o *office) create(shown bool, objects ...client.Object) {
 	o.t.Helper()
 	for _, object := range objects {
@@ -116,7 +116,8 @@ func inShop(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}
 }
 
-// TestPodsOfTargets: a Pod belongs to the WorkloadSpread of a controller anywhere above, by group, kind and name.
+// TestPodsOfTargets: a Pod belongs to a WorkloadSpread if the target is one of the controllers above the Pod. The
+// target is compared by group, kind and name.
 func TestPodsOfTargets(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -164,8 +165,8 @@ func TestPodsOfTargets(t *testing.T) {
 	}
 }
 
-// TestSlowWrite: a place is given away after a while, so the place of a Pod whose request took long counts from the end
-// of the request.
+// TestSlowWrite: an unused place is given to another Pod after a while. If the request for a Pod is slow, the time
+// counts from the end of the write of the place.
 func TestSlowWrite(t *testing.T) {
 	o := newOffice(t)
 	spread, deployment := &v1beta1.WorkloadSpread{ObjectMeta: inShop("web")}, &appsv1.Deployment{ObjectMeta: inShop("web")}
@@ -183,8 +184,8 @@ func TestSlowWrite(t *testing.T) {
 	}
 }
 
-// TestSlowCount: places taken while a count waits for slow writes are kept. Found by a schedule: the places lay in the
-// future of the count, counted as lost, and subset a had 5 Pods of 4.
+// TestSlowCount: places that are taken while a count waits for slow writes are kept. If such a count were stored,
+// these places would seem to be in the future and count as lost, and the subset could get more Pods than its maximum.
 func TestSlowCount(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -42,12 +42,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The package has its own control plane: the webhooks are asked about all Pods.
+// This package has a control plane of its own, because the webhooks review all Pods.
 var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is the view of a single test on the control plane.
+// cluster is a test's client of the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -61,7 +61,7 @@ func idle(t testing.TB) *cluster {
 	return &cluster{controllertest.Client(t, cp), t, cp, env.Namespace(t)}
 }
 
-// count runs the controller alone.
+// count runs only the controller.
 func (c *cluster) count() {
 	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool { return k.Kind.Kind != "WorkloadSpread" })
 	controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: rows, Loops: []kinds.Loop{}})
@@ -77,7 +77,7 @@ func (c *cluster) create(objects ...client.Object) {
 	}
 }
 
-// spreadOf is a WorkloadSpread named web.
+// spreadOf returns a WorkloadSpread named web.
 func (c *cluster) spreadOf(apiVersion, kind, subsets string) *v1beta1.WorkloadSpread {
 	c.t.Helper()
 	spread := &v1beta1.WorkloadSpread{}
@@ -96,8 +96,8 @@ func deployment(replicas int32) *appsv1.Deployment {
 	return d
 }
 
-// until waits for numbers of active Pods, by the labels of the subsets' patches, and for the same numbers in the
-// status.
+// until waits until the given numbers of active Pods have the labels of the subsets' patches, and the status has the
+// same numbers.
 func (c *cluster) until(spread *v1beta1.WorkloadSpread, want string) []corev1.Pod {
 	c.t.Helper()
 	var list corev1.PodList
@@ -155,8 +155,9 @@ const twoSubsets = `
   - {name: a, maxReplicas: 2, tolerations: [{key: x, operator: Exists}], patch: {metadata: {labels: {subset: a}}}}
   - {name: b, patch: {metadata: {labels: {subset: b}}}}`
 
-// TestSpread: WS-5 a WorkloadSpread may come before its target. The Pods of a Deployment fill the subsets in order, a
-// deleted Pod leaves its place to its successor, and an event says why further Pods go elsewhere.
+// TestSpread: a WorkloadSpread may be created before its target. The Pods of a Deployment fill the subsets in order,
+// the place of a deleted Pod is used for the next Pod, and an event says why further Pods are created in another
+// subset.
 func TestSpread(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
@@ -184,8 +185,8 @@ func TestSpread(t *testing.T) {
 	c.until(spread, "a:2 b:3")
 }
 
-// TestQuota: a CloneSet tries Pods that a quota refused again under their names, so the Pods find their places again,
-// and no place is held by a Pod that never comes.
+// TestQuota: after a quota has refused Pods, a CloneSet creates the Pods again with the same names. The Pods then use
+// the same places again, and no place is kept for a Pod that is never created.
 func TestQuota(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
@@ -220,7 +221,7 @@ func TestQuota(t *testing.T) {
 	c.until(spread, "a:3 b:5")
 }
 
-// TestNoCapacity: WS-44 WS-45 WS-47: Pods that no Node of a subset has room for move on, and the status says why.
+// TestNoCapacity: Pods that no Node of a subset can run are recreated in another subset, and the status says why.
 func TestNoCapacity(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
@@ -237,7 +238,7 @@ func TestNoCapacity(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := deployment(4)
-	most := node.Status.Allocatable.Cpu().MilliValue()*2/3 + 1 // the Node has room for a Pod
+	most := node.Status.Allocatable.Cpu().MilliValue()*2/3 + 1 // the Node can run one Pod
 	d.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(most, resource.DecimalSI)}
 	c.create(spread, d)
 	pods := c.until(spread, "a:1 b:3")
@@ -253,7 +254,8 @@ func TestNoCapacity(t *testing.T) {
 	c.untilEvent(apps.EventSubsetChosen, "subset b", "spec.subsets[a]")
 }
 
-// webhooks returns the webhook steps of several processes, each with its own caches, and the judges of new Pods.
+// webhooks returns the steps of several processes, each with caches of its own, and the handlers that review new
+// Pods.
 func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator, judges []webhookadmission.Handler) {
 	c.t.Helper()
 	for range n {
@@ -288,8 +290,8 @@ func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator, judges []webhooka
 	return steps, judges
 }
 
-// TestNewPodsHoldTheirPlaces: a Pod is stored only with its place, whichever process answers. Pods without a place of a
-// ledger are not judged.
+// TestNewPodsHoldTheirPlaces: a Pod is stored only if the ledger contains its place, whichever process reviews the
+// Pod. Pods of subsets without recorded places are not reviewed.
 func TestNewPodsHoldTheirPlaces(t *testing.T) {
 	c := idle(t)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -307,7 +309,7 @@ func TestNewPodsHoldTheirPlaces(t *testing.T) {
 		return pod
 	}
 	admitted := marked("", true)
-	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error { // the caches may be late
+	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error { // the caches may be stale
 		if err := steps[0].Mutate(ctx, admitted, &webhookadmission.Request{}); err != nil {
 			return err
 		}
@@ -349,8 +351,9 @@ func TestNewPodsHoldTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestLatePodsAreReviewed: the API server asks about Pods whose places were taken 2 s ago or earlier, and about Pods
-// with a mark that nobody dated. The webhook of the manifest is moved to a port where nobody listens.
+// TestLatePodsAreReviewed: the API server calls the webhook for Pods whose places were taken 2 s ago or earlier, and
+// for Pods with a mark but without a time. The test moves the webhook of the manifest to a port on which no process
+// listens.
 func TestLatePodsAreReviewed(t *testing.T) {
 	c := idle(t)
 	raw, err := os.ReadFile("../../config/webhook/validating.yaml")
@@ -422,9 +425,9 @@ func TestLatePodsAreReviewed(t *testing.T) {
 	}
 }
 
-// TestConcurrentWebhooks: WS-20 WS-37 WS-60: 8 webhooks with a cache each never give away more places than a subset
-// has. A dry run takes none, an asking again takes no second, and the places of Pods that never come are given away
-// again.
+// TestConcurrentWebhooks: eight webhooks, each with a cache of its own, never give away more places than a subset
+// has. A dry run takes no place, and a repeated request for a Pod takes no second place. The places of Pods that are
+// never created are used again.
 func TestConcurrentWebhooks(t *testing.T) {
 	c := idle(t)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -441,7 +444,7 @@ func TestConcurrentWebhooks(t *testing.T) {
 			pods[i].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("CloneSet"))}
 			request := &webhookadmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{DryRun: &dry}}
 			group.Go(func() {
-				for _, step := range []podwebhook.Mutator{steps[i%8], steps[(i+1)%8]} { // the second is asked again
+				for _, step := range []podwebhook.Mutator{steps[i%8], steps[(i+1)%8]} { // the second webhook is called for the same Pod
 					if err := step.Mutate(t.Context(), pods[i], request); err != nil {
 						t.Errorf("Pod %d: %v", i, err)
 					}
@@ -458,7 +461,7 @@ func TestConcurrentWebhooks(t *testing.T) {
 	if len(first) != 10 {
 		t.Fatalf("%d Pods have a place, and there are 10", len(first))
 	}
-	for _, pod := range first[:6] { // the requests of the rest have failed later
+	for _, pod := range first[:6] { // the requests for the other Pods have failed later
 		c.create(pod)
 	}
 	c.until(spread, "a:6 b:0")
@@ -473,7 +476,7 @@ func TestConcurrentWebhooks(t *testing.T) {
 	c.until(spread, "a:10 b:0")
 }
 
-// TestTakeOver: MG-61: no Pod that OpenKruise has spread is written to.
+// TestTakeOver: the controller writes no Pod that OpenKruise has assigned to a subset.
 func TestTakeOver(t *testing.T) {
 	for _, name := range []string{"main", "1.9.0-settled", "1.9.0-midway"} {
 		t.Run(name, func(t *testing.T) {
@@ -487,7 +490,7 @@ func TestTakeOver(t *testing.T) {
 				if err := c.Get(ctx, key, spread); err != nil {
 					return err
 				}
-				spread.Spec.ScheduleStrategy.Type = v1beta1.WorkloadSpreadFixed // another generation proves a look
+				spread.Spec.ScheduleStrategy.Type = v1beta1.WorkloadSpreadFixed // the observed generation shows that the controller has reconciled
 				return c.Update(ctx, spread)
 			})
 			controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {

@@ -58,7 +58,7 @@ const (
 	// longestName is the largest length of a subset's name.
 	longestName = 253
 	// slowest is the longest time, in seconds, after which a Pod may be deleted as stuck. With a longer time, the first
-	// subset would be open again before the Pod was tried in all subsets.
+	// subset would be open again before a Pod was created in each of the subsets.
 	slowest = 295
 )
 

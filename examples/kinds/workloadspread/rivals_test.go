@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestOverlappingFilters: two WorkloadSpreads created at the same moment pass admission, which does not see the other.
-// The Pods belong to the older one, and the younger says so.
+// TestOverlappingFilters: if two WorkloadSpreads are created at the same moment, admission cannot compare them. The
+// Pods belong to the older WorkloadSpread, and the status of the other says so.
 func TestOverlappingFilters(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -40,7 +40,7 @@ func TestOverlappingFilters(t *testing.T) {
 				spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a"}}
 				return spread
 			}
-			older, younger := made("early", tc.kind), made("late", "Deployment") // names decide within a second
+			older, younger := made("early", tc.kind), made("late", "Deployment") // the names decide, because both are created in the same second
 			if tc.filter != nil {
 				older.Spec.TargetFilter = &v1beta1.WorkloadSpreadTargetFilter{Selector: &metav1.LabelSelector{MatchLabels: tc.filter}}
 			}

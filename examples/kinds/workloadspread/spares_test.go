@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// hurry is an office at a high rate of creations.
+// hurry is an office in which many Pods are created per second.
 type hurry struct {
 	*office
 
@@ -36,7 +36,7 @@ func newHurry(t *testing.T, most int32) *hurry {
 	return h
 }
 
-// ask asks for a Pod's subset, shows the cache what was written, and reports whether there was a write.
+// ask requests a subset for a Pod, shows the write to the cache, and reports whether there was a write.
 func (h *hurry) ask(named bool) (subset string, wrote bool) {
 	h.t.Helper()
 	pod := controlled(&corev1.Pod{ObjectMeta: inShop("")}, h.owner, "Deployment").(*corev1.Pod)
@@ -63,13 +63,13 @@ func (h *hurry) awaits(key string) bool {
 	return awaits(bookOf(h.spread.Status.VersionedSubsetStatuses[apps.SubsetVersionIgnored]), key)
 }
 
-// taken is how many places of a are taken.
+// taken returns how many places of the subset a are taken.
 func (h *hurry) taken() int {
 	h.version()
 	return bookOf(h.spread.Status.VersionedSubsetStatuses[apps.SubsetVersionIgnored]).Line("a").Taken()
 }
 
-// fill does what the webhook's runnable does for a call, if there is one.
+// fill handles the next call to fill a pool as the webhook's runnable does. called is false if there is no call.
 func (h *hurry) fill() (called bool) {
 	select {
 	case p := <-h.webhook.spares.calls:
@@ -81,7 +81,7 @@ func (h *hurry) fill() (called bool) {
 	}
 }
 
-// giveBack does what the runnable does when places expire.
+// giveBack frees expired spares as the webhook's runnable does.
 func (h *hurry) giveBack() {
 	unused, spreads, _ := h.webhook.spares.expire()
 	for p, keys := range unused {
@@ -90,7 +90,7 @@ func (h *hurry) giveBack() {
 	h.deliver()
 }
 
-// TestSpares: Pods without a name, created at a high rate, find stored places. What no Pod uses is given back.
+// TestSpares: if many Pods without a name are created per second, they get stored places. Unused places are freed.
 func TestSpares(t *testing.T) {
 	h := newHurry(t, 1000)
 	for range rush - 1 {
@@ -126,8 +126,8 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestLastSpares: the last Pods of a rush take the stored places of a subset that is full of stored places. Found by the
-// load of "bench spread": three of 10,000 Pods had no subset.
+// TestLastSpares: the last Pods of a rush get the spares of a subset that is full because of spares. Otherwise these
+// Pods would get no subset.
 func TestLastSpares(t *testing.T) {
 	const most = rush + 8
 	h := newHurry(t, most)
@@ -137,7 +137,7 @@ func TestLastSpares(t *testing.T) {
 	if !h.fill() || h.taken() == rush {
 		t.Fatal("no places are taken ahead")
 	}
-	for h.taken() < most { // Pods with names take no stored places
+	for h.taken() < most { // Pods with names use no spares
 		h.ask(true)
 	}
 	for h.pods < most {
@@ -150,8 +150,8 @@ func TestLastSpares(t *testing.T) {
 	}
 }
 
-// TestSparesOnTheWay: a Pod that finds a subset full of places, which this process is taking ahead at this moment, gets
-// such a place. Found by the load of "bench spread".
+// TestSparesOnTheWay: a Pod finds a subset full of places that this process is taking ahead at the same moment, and
+// gets one of these places.
 func TestSparesOnTheWay(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -176,7 +176,7 @@ func TestSparesOnTheWay(t *testing.T) {
 				t.Fatalf("%d places are taken ahead, want 3", len(ahead))
 			}
 			h.deliver()
-			for range 3 { // of the free places
+			for range 3 { // use up the free places
 				h.ask(false)
 			}
 			ask := func(want string) {
@@ -185,7 +185,7 @@ func TestSparesOnTheWay(t *testing.T) {
 					t.Errorf("subset %q, a write: %t; want %q and none", got, wrote, want)
 				}
 			}
-			ask("a") // the place is on the way
+			ask("a") // the place is being stored
 			h.webhook.spares.filled(p, ahead)
 			ask("a") // the place is stored
 			ask("a")
@@ -227,7 +227,7 @@ func TestUnclaim(t *testing.T) {
 	}
 }
 
-// TestSparesEnd: spares of a subset that is not the next are left alone, and a failed write leaves none.
+// TestSparesEnd: spares of a subset are not used while another subset is next, and a failed write leaves no spares.
 func TestSparesEnd(t *testing.T) {
 	h := newHurry(t, 40)
 	for range rush {

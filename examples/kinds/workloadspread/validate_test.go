@@ -20,7 +20,7 @@ import (
 
 type object = v1beta1.WorkloadSpread
 
-// spread returns a WorkloadSpread of CloneSet web with the subsets a and b, a up to 2 Pods.
+// spread returns a WorkloadSpread for the CloneSet web with the subsets a and b. Subset a has a maximum of 2 Pods.
 func spread(edits ...func(*object)) *object {
 	obj := &object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "zones", Generation: 4}}
 	obj.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
@@ -39,7 +39,7 @@ func of(apiVersion, kind, name string) func(*object) {
 	}
 }
 
-// maximums makes subsets a, b, c and so on; nil has no maximum, texts are percentages.
+// maximums sets the subsets a, b, c and so on; nil means no maximum, and a text is a percentage.
 func maximums(values ...any) func(*object) {
 	return func(obj *object) {
 		obj.Spec.Subsets = nil
@@ -242,7 +242,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestGate: without the gate nothing would be spread.
+// TestGate: while the feature gate is off, no WorkloadSpread can be created, because no Pod would be assigned to a
+// subset.
 func TestGate(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -261,7 +262,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestOldField: v1alpha1 has other names of two fields of a subset.
+// TestOldField: in v1alpha1, two fields of a subset have other names.
 func TestOldField(t *testing.T) {
 	got := map[string]string{}
 	for _, path := range []string{

@@ -263,7 +263,7 @@ func isThere(ctx context.Context, live client.Reader, pod *corev1.Pod) (bool, er
 	return now.UID == pod.UID && now.DeletionTimestamp == nil, nil
 }
 
-// recount is the ledger after a count.
+// recount is a ledger, with the information whether a count has stored it.
 type recount struct {
 	ledger ledger
 	is     bool

@@ -36,9 +36,9 @@ func (w *webhook) comes() webhookadmission.Handler {
 	})
 }
 
-// hold refuses a Pod if the ledger does not contain its place, or if the place is too old. A place that is young enough
-// is given to another Pod only after the API server has stored or refused this Pod. So a stale cache cannot do harm,
-// and hold writes nothing.
+// hold refuses a Pod if the ledger does not contain its place, or if the place is too old. A place that is young
+// enough is given to another Pod only after the API server has stored or refused this Pod. So even if the cache is
+// stale, no place is used twice, and hold writes nothing.
 func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 	m, isMarked := marked(pod)
 	spread, known := w.spreads.Get(pod.Namespace, m.Name)

@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestGivesBack: a PodDisruptionBudget may refuse an eviction on and on.
+// TestGivesBack: the review of an eviction frees no place, because a PodDisruptionBudget may refuse the eviction
+// again and again.
 func TestGivesBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -36,14 +37,14 @@ func TestGivesBack(t *testing.T) {
 	}
 }
 
-// TestLateRelease: a process frees the place of a deleted Pod so late that the Pod was deleted for another request, and
-// that a count has freed the place already. The place must not be freed twice.
+// TestLateRelease: a process is so slow that the Pod is deleted by another request, and a count frees the place,
+// before the process does. The place must not be freed twice.
 func TestLateRelease(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// verb is the call of the process before which the Pod is deleted and counted; empty means never.
+		// verb is the verb of the request before which the Pod is deleted and counted; empty means never.
 		verb, resource string
-		replaced       bool // a Pod of the same name comes at once
+		replaced       bool // true if a Pod of the same name is created at once
 		counted        int32
 		deleting       []string
 	}{

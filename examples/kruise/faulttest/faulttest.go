@@ -85,8 +85,8 @@ func quotedTwice(errs field.ErrorList) *field.Error {
 	return nil
 }
 
-// reported are the controller's findings without the findings of the controller alone: values without effect because
-// of a gate, and templates validated by the API server. An unquoted text and the same text in quotes are equal.
+// reported returns the controller's findings that admission must report, too. Left out are values that a feature gate
+// makes ineffective, and errors in templates that the API server validates. Quotes around a text are removed.
 func reported(faults judge.Faults) (list reason.List) {
 	for _, fault := range faults {
 		if fault.Refusal == nil {

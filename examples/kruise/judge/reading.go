@@ -113,8 +113,8 @@ func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round
 	return n
 }
 
-// NoneWith adds a problem if the count is above zero, because the value of another field, explained by why, allows no
-// such count. A percentage above zero is a warning if the count is zero for this total only.
+// NoneWith adds a problem if the count is above zero; why names the other field whose value forbids such a count. A
+// percentage that yields zero Pods only because the total is small becomes a warning.
 func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, why string) {
 	if value == nil {
 		return

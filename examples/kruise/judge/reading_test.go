@@ -54,7 +54,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWritten: a refusal has the value as the user wrote the value.
+// TestWritten: the error of admission shows the value as the user wrote the value.
 func TestWritten(t *testing.T) {
 	for value, want := range map[string]string{
 		`"150%"`: `x: Invalid value: "150%": no`, `"7"`: `x: Invalid value: "7": no`, "7": "x: Invalid value: 7: no", "-7": "x: Invalid value: -7: no",
@@ -78,7 +78,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestReadingFails: a value for the validity function to refuse ends the pass, and is not read as zero.
+// TestReadingFails: an invalid value becomes a problem, and is not silently read as zero.
 func TestReadingFails(t *testing.T) {
 	bad := ptr.To(intstr.FromString("few"))
 	read := judge.Reading{}

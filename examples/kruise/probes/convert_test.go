@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// TestThereAndBack: specs and statuses keep what package probing says.
+// TestThereAndBack: entries and reports are unchanged after a conversion to a spec or status and back.
 func TestThereAndBack(t *testing.T) {
 	entries := []probing.Entry{{Namespace: "a", Name: "x", UID: "u", IP: "10.0.0.1", Probes: []probing.Assigned{{
 		Name: "m#p", Container: "app", Probe: corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}},
@@ -31,7 +31,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestResolve: a marker that admission would refuse selects nothing, and writes no condition of another use.
+// TestResolve: a marker that admission would refuse selects no Pod, and writes no condition that has another use.
 func TestResolve(t *testing.T) {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "m"}}
 	marker.Spec.Selector = &metav1.LabelSelector{}

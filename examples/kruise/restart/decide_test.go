@@ -39,15 +39,16 @@ const today, yesterday = "2026-03-01T12:00:10Z", "2026-02-28T12:00:00Z app"
 
 type request = v1beta1.ContainerRecreateRequest
 
-// story is a workload in letters: a Pod a, b, c for each letter.
+// story is a workload described by letters. Each letter makes a Pod; the Pods are named a, b, c and so on.
 //
-//	w waits, and serves; u waits, and does not serve
-//	r has a request under way, s one that has succeeded, though the Node's clock says that nothing has restarted
-//	f a failed request; o the ended request of an earlier restart, p one under way
-//	d has restarted, and S so with its request left
-//	n is new; c waits and has crashed since, so the container has restarted
-//	l waits for its hook before the deletion; e is updated
-//	x has no such container; k is not started again by the kubelet; v has never started; b is refused by a budget
+//	w must be restarted and is available; u must be restarted and is unavailable
+//	r has a request in progress; s has a successful request, but by the Node's clock no container has restarted
+//	f has a failed request; o has the ended request of an earlier restart, p such a request in progress
+//	d has restarted; S has restarted, and its request still exists
+//	n was created after the requested time; c has crashed after the requested time, so the container has restarted
+//	l waits for a hook before its deletion; e is being updated
+//	x has no such container; the kubelet does not start the container of k again; the container of v has never started;
+//	a budget refuses b
 type story struct {
 	set      podcontrol.Set
 	requests []*request
@@ -91,7 +92,7 @@ func newStory(letters string) *story {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
 		s.set.Active = append(s.set.Active, facts)
 	}
-	slices.Reverse(s.set.Active) // in no particular order
+	slices.Reverse(s.set.Active) // Decide must not depend on the order of the Pods
 	return s
 }
 
@@ -117,8 +118,8 @@ func (s *story) rules(unavailable int) restart.Rules {
 	}}
 }
 
-// TestDecide has the Pods to restart, the Pods under restart and the requests to remove, each by the letter, and the
-// condition.
+// TestDecide checks which Pods to restart, which Pods are being restarted and which requests to remove, each as
+// letters, and the condition.
 func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name, pods                string
@@ -215,7 +216,8 @@ func removed(requests []*request) (out string) {
 	return out
 }
 
-// TestDecideRemovesRequestsOfGonePods: a request goes with its Pod, and a request made by somebody else stays.
+// TestDecideRemovesRequestsOfGonePods: the request of a deleted Pod is removed, and a request made by another client
+// stays.
 func TestDecideRemovesRequestsOfGonePods(t *testing.T) {
 	s := newStory("rrr")
 	s.set.Active = s.set.Active[:1]

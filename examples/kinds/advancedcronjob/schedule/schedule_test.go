@@ -25,7 +25,7 @@ func Example() {
 	now := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
 	due := s.Due(schedule.Window{Last: time.Date(2026, 3, 27, 1, 30, 0, 0, time.UTC), Now: now})
 	fmt.Println("start", due.Slot.Format(time.RFC3339), "missed", due.Missed, "next", due.Next.Format(time.RFC3339))
-	// Clocks went forward at two o'clock of the 29th.
+	// On March 29, the clocks in the time zone are set forward at two o'clock.
 	// Output: start 2026-03-30T00:30:00Z missed 1 next 2026-03-31T00:30:00Z
 }
 
@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// due is an answer in words.
+// due is a result of Due as texts.
 type due struct{ Slot, Newest, Next, Missed, Why string }
 
 func shown(d schedule.Due) due {
@@ -285,7 +285,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// zones have half hours, hours and no daylight saving, and missing midnights.
+// zones returns time zones with offsets of half hours, with clock changes of one hour or half an hour, without clock
+// changes, and with days that have no midnight.
 func zones() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "Africa/Casablanca",
@@ -293,7 +294,7 @@ func zones() []string {
 	}
 }
 
-// matches repeats the meaning of an expression: a wall clock shows the time.
+// matches reports whether a wall-clock time matches an expression, without the library's search.
 func matches(s *cron.SpecSchedule, wall time.Time) bool {
 	const star = 1 << 63
 	has := func(field uint64, n int) bool { return field&(1<<uint(n)) != 0 }
@@ -305,7 +306,7 @@ func matches(s *cron.SpecSchedule, wall time.Time) bool {
 	return both && wall.Second() == 0 && has(s.Minute, wall.Minute()) && has(s.Hour, wall.Hour()) && has(s.Month, int(wall.Month()))
 }
 
-// FuzzDue compares the answer with checking each minute in sequence.
+// FuzzDue compares the result with a check of every minute.
 func FuzzDue(f *testing.F) {
 	for i, begin := range []int64{
 		1774742400 - 86400, // Berlin goes forward
@@ -352,7 +353,7 @@ func FuzzDue(f *testing.F) {
 	})
 }
 
-// compare demands the answer for the slots of the window.
+// compare checks the result for the slots in a window.
 func compare(t *testing.T, s *schedule.Schedule, w schedule.Window, slots []time.Time) {
 	t.Helper()
 	d := s.Due(w)
@@ -381,7 +382,7 @@ func compare(t *testing.T, s *schedule.Schedule, w schedule.Window, slots []time
 	}
 }
 
-// FuzzEvery compares "@every" with adding up.
+// FuzzEvery compares the slots of "@every" with repeated addition.
 func FuzzEvery(f *testing.F) {
 	f.Add(int64(1774742400), uint16(90), uint32(100000), uint32(500))
 	f.Add(int64(0), uint16(1), uint32(7), uint32(0))
@@ -403,7 +404,7 @@ func FuzzEvery(f *testing.F) {
 	})
 }
 
-// FuzzParse: whatever somebody writes, there is an answer, and soon.
+// FuzzParse: for any text, the functions return within a short time.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "TZ=", "TZ= * * * * *", "TZ=UTC", "@every", "@every 1h", "0 0 31 2 *", "*/0 * * * *", "1-2-3 * * * *", ",,, , , , ,", "* * * * */9"} {
 		f.Add(text, "Europe/Berlin", true)

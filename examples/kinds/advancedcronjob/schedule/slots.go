@@ -161,7 +161,7 @@ func (s *Schedule) round(since time.Time, n int64) time.Time {
 	return time.Unix(since.Unix()+n*int64(s.every/time.Second), 0)
 }
 
-// atHand is how many slots are checked one by one before a binary search starts.
+// atHand is how many slots are checked one after the other before a binary search starts.
 const atHand = 8
 
 // newest returns the last slot after since and up to now; zero means none.

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// A Cached reads requests from a client-go store, which contains the Node's requests that have the label for agents. A
-// Cached is safe for concurrent use. NewCached makes a Cached.
+// A Cached reads requests from a client-go store. The store contains the Node's requests that have the label for
+// agents. A Cached is safe for concurrent use. NewCached makes a Cached.
 type Cached struct {
 	requests cache.Indexer
 	store    expectations.Store

@@ -30,8 +30,8 @@ const NoRuntimeService reason.Code = "NoRuntimeService"
 // maxMessage is the largest length of a message in bytes.
 const maxMessage = 1024
 
-// turn returns the request for a Pod that must be handled now, or nil if there is none, and the new requests that must
-// wait.
+// turn returns the request for a Pod that must be handled now, or nil if there is none. behind contains the new
+// requests that must wait.
 func turn(requests []*v1beta1.ContainerRecreateRequest, pod types.UID) (first *v1beta1.ContainerRecreateRequest, behind []*v1beta1.ContainerRecreateRequest) {
 	var mine []*v1beta1.ContainerRecreateRequest
 	var candidates []containerrestart.Candidate
@@ -169,7 +169,7 @@ func hopeless(r containerrestart.Request, code reason.Code, detail string) conta
 	return containerrestart.Step{State: completion.Failed, Containers: r.Containers, Why: reason.List{{Code: code, Detail: detail}}}
 }
 
-// lastWords returns the message for a request that has ended. If nothing has failed, the message is empty.
+// lastWords returns the message for a request that has ended. If all containers were restarted, the message is empty.
 func lastWords(step containerrestart.Step) string {
 	var failures reason.List
 	for _, r := range step.Why {

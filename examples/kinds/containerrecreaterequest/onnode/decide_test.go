@@ -17,7 +17,7 @@ import (
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// request is a request for container app of Pod u1, created a number of seconds after the begin.
+// request returns a request for the container app of Pod u1, created a number of seconds after a fixed start.
 func request(name string, created int, phase v1beta1.ContainerRecreateRequestPhase, change ...func(*v1beta1.ContainerRecreateRequest)) *v1beta1.ContainerRecreateRequest {
 	r := &v1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{
@@ -181,7 +181,7 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// TestRecord: the record of each container reads back as it was.
+// TestRecord: after a step was recorded in the status, the state of each container is read as it was.
 func TestRecord(t *testing.T) {
 	for _, c := range []containerrestart.Container{
 		{Name: "app", Before: "containerd://a0", Phase: containerrestart.Restarting, Stopped: true, StoppedID: "containerd://a1"},

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart"
 )
 
-// machine is a Node with a kubelet: a container that has ended has a new instance a second later, and the Pod's status
-// shows the instance another second later.
+// machine is a Node with a kubelet. A second after a container has ended, the kubelet starts a new instance. Another
+// second later, the Pod's status shows the instance.
 type machine struct {
 	now       time.Time
 	instances []containerrestart.Instance
@@ -35,7 +35,7 @@ func (m *machine) start(name string, attempt int32) {
 	})
 }
 
-// report is the kubelet's report about the newest instances.
+// report updates the Pod's status with the newest instances.
 func (m *machine) report() {
 	m.views = nil
 	for _, i := range m.instances {
@@ -59,7 +59,7 @@ func (m *machine) end(name string) {
 	i.State, i.Finished = containerrestart.Exited, m.now
 }
 
-// second lets the kubelet act for a second.
+// second advances the clock by a second, in which the kubelet acts.
 func (m *machine) second() {
 	m.now = m.now.Add(time.Second)
 	m.report()
@@ -70,7 +70,8 @@ func (m *machine) second() {
 	}
 }
 
-// snapshot is the manager's snapshot for OpenKruise's daemon: the instances younger than the request.
+// snapshot is written by the manager for OpenKruise's daemon, and lists the instances that are younger than the
+// request.
 func (m *machine) snapshot(r *v1beta1.ContainerRecreateRequest) {
 	for _, view := range m.views {
 		if i := m.newest(view.Name); i.ID == view.ID && view.Ready && i.Started.After(r.CreationTimestamp.Time) {
@@ -81,10 +82,11 @@ func (m *machine) snapshot(r *v1beta1.ContainerRecreateRequest) {
 	}
 }
 
-// daemon is a pass of a daemon; dies says that the daemon ends between the two writes of the pass.
+// daemon is one reconciliation by a daemon. dies is true if the daemon ends between the two writes of the
+// reconciliation.
 type daemon func(m *machine, r *v1beta1.ContainerRecreateRequest, dies bool)
 
-// ours records a stop, and stops.
+// ours is this project's agent, which records a stop before the stop.
 func ours(m *machine, r *v1beta1.ContainerRecreateRequest, dies bool) {
 	step := containerrestart.Next(requestOf(r), containerrestart.Observed{Instances: m.instances, Views: m.views}, m.now)
 	r.Status = statusOf(r, step)
@@ -94,7 +96,7 @@ func ours(m *machine, r *v1beta1.ContainerRecreateRequest, dies bool) {
 	}
 }
 
-// theirs is OpenKruise's daemon by CR-21, CR-24, CR-25, CR-30 and CR-31: it stops a container, and records the stop.
+// theirs is OpenKruise's daemon, which stops a container before it records the stop.
 func theirs(m *machine, r *v1beta1.ContainerRecreateRequest, dies bool) {
 	if r.Status.Phase != v1beta1.ContainerRecreateRequestRecreating {
 		r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
@@ -127,7 +129,7 @@ func theirs(m *machine, r *v1beta1.ContainerRecreateRequest, dies bool) {
 	}
 }
 
-// theirState is the state that OpenKruise's daemon would write for a container.
+// theirState returns the state that OpenKruise's daemon would write for a container.
 func theirState(m *machine, r *v1beta1.ContainerRecreateRequest, c v1beta1.ContainerRecreateRequestContainer) (s v1beta1.ContainerRecreateRequestContainerRecreateState) {
 	for _, before := range r.Status.ContainerRecreateStates {
 		if before.Name == c.Name {
@@ -154,16 +156,17 @@ func theirState(m *machine, r *v1beta1.ContainerRecreateRequest, c v1beta1.Conta
 	return s
 }
 
-// handover is a request, and the moment at which the daemon of a Node is exchanged.
+// handover describes a request, and the moment at which the daemon of a Node is replaced by another daemon.
 type handover struct {
 	ordered, force, alone bool
 	minStarted            int32
-	// passes is how many passes the first daemon has made, and dies says that the last pass is cut in two.
+	// passes is how often the first daemon has reconciled. dies is true if the daemon ends in the middle of the last
+	// time.
 	passes int
 	dies   bool
 }
 
-// run returns the machine and the request a minute later.
+// run returns the machine and the request a minute after the handover.
 func (h handover) run(first, second daemon) (*machine, *v1beta1.ContainerRecreateRequest) {
 	m := newMachine("app", "log")
 	r := request("r", 0, "", func(r *v1beta1.ContainerRecreateRequest) {
@@ -193,10 +196,11 @@ func (h handover) run(first, second daemon) (*machine, *v1beta1.ContainerRecreat
 	return m, r
 }
 
-// TestHandover: MG-62 MG-63 a Node's daemon is exchanged at any moment of a request, also between the two writes of a
-// pass, from OpenKruise's to this agent and back. The request ends well, and each container has restarted, stopped once
-// at most. With forceRecreate two moments cannot be told from others: OpenKruise's daemon has stopped a container
-// and has not said so, and this agent has said so and has not stopped a container that had restarted by itself.
+// TestHandover: a Node's daemon is replaced at any moment of a request, also between the two writes of a
+// reconciliation: from OpenKruise's daemon to this agent, and back. The request ends successfully, and each container
+// has restarted and was stopped at most once. With forceRecreate, two moments are exceptions, because their status is
+// ambiguous: OpenKruise's daemon has stopped a container without recording the stop, or this agent has recorded a
+// stop without stopping a container that had restarted by itself.
 func TestHandover(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, second daemon

@@ -34,7 +34,7 @@ type Requests interface {
 type Options struct {
 	// Tell is called with events about containers of Pods; nil means that no events are sent.
 	Tell func(ctx context.Context, e Event)
-	// Done is called when a container of a request was restarted or has failed; nil means that nobody is told.
+	// Done is called when a container of a request was restarted or has failed. Optional.
 	Done func(restarted bool)
 	// Clock tells the time; nil means the real clock.
 	Clock clock.PassiveClock
@@ -71,7 +71,7 @@ func New(requests Requests, options Options) *Restarts {
 // soon is the wait before the next step after a conflict, after which the cache shows the change.
 const soon = 200 * time.Millisecond
 
-// Work is an agent's work for a Pod: the next step of the request whose turn it is.
+// Work is an agent's work for a Pod: the next step of the Pod's first request.
 func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	requests, wait := r.requests.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	first, behind := turn(requests, pod.UID)

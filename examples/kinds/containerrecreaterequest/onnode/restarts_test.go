@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// onNode is Pod shop/web with requests and with container app at the runtime. Writes to refused requests fail.
+// onNode is the Pod shop/web with requests, and with the container app in the container runtime. Writes to the
+// request named refused fail.
 type onNode struct {
 	requests []*v1beta1.ContainerRecreateRequest
 	refused  string
@@ -53,8 +54,8 @@ func (n *onNode) Missing() reason.List { return nil }
 
 func (n *onNode) Exec(context.Context, string, []string, time.Duration) (int32, error) { return 0, nil }
 
-// TestBehindRefused: CR-20 a request that cannot be told to wait holds up neither the request in front nor others
-// behind. The error is told.
+// TestBehindRefused: if the API server refuses to record that a request waits, the first request and the other
+// waiting requests are still handled. The error is reported.
 func TestBehindRefused(t *testing.T) {
 	n := &onNode{refused: "b", requests: []*v1beta1.ContainerRecreateRequest{request("a", 1, ""), request("b", 2, ""), request("c", 3, "")}}
 	worker, err := agent.NewWorker("n1", n, n, New(n, Options{}).Work, agent.WorkerOptions{})
@@ -69,7 +70,7 @@ func TestBehindRefused(t *testing.T) {
 	}
 }
 
-// slow is a Node whose stops last.
+// slow is a Node on which stops take long.
 type slow struct {
 	*onNode
 
@@ -87,8 +88,8 @@ func (s *slow) Stop(ctx context.Context, _ string, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// TestSlowStop: CR-24 CR-63 a stop that takes its time goes on, once, while further passes wait for its end, and ends
-// with its request.
+// TestSlowStop: a stop that takes long is started only once, and continues while later reconciliations wait for its
+// end. The stop ends if its request is deleted.
 func TestSlowStop(t *testing.T) {
 	first := request("a", 1, "")
 	n := &slow{&onNode{requests: []*v1beta1.ContainerRecreateRequest{first}}, make(chan context.Context, 9)}

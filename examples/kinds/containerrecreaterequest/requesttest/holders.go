@@ -1,5 +1,5 @@
-// Package requesttest plays users of Pods with ContainerRecreateRequests, in the fault schedules of the manager's part
-// and of the node agent's part of the kind.
+// Package requesttest plays users of Pods with ContainerRecreateRequests. The fault schedules of the manager's part
+// and of the node agent's part of the kind use this package.
 package requesttest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/chaos"
 )
 
-// OtherHolder plays a further controller with an entry in the readiness gate: OtherHolder closes the readiness gate of
-// a Pod, or opens the gate again.
+// OtherHolder acts as another controller that has an entry in the readiness gate of a Pod: OtherHolder closes the
+// gate, or opens the gate again.
 func OtherHolder(ctx context.Context, w *chaos.World) {
 	pod := w.AnyPod()
 	if pod == nil {
