@@ -43,8 +43,8 @@ type Owner struct {
 type Options struct {
 	// Adopt makes Split adopt matching orphans.
 	Adopt bool
-	// Match is a further condition beside the selector, such as a check of the object's name; nil if there is none.
-	// Objects that fail Match are treated as if the selector did not match.
+	// Match is a condition in addition to the selector, such as a check of the object's name. Optional. Objects that
+	// fail Match are treated as if the selector did not match.
 	Match func(metav1.Object) bool
 }
 

@@ -74,7 +74,7 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 			return nil
 		case apierrors.IsInvalid(err):
 			pass.Wake(lostAgain)
-			// The error leaves out its cause: pass would take the cause for a refusal of all objects.
+			// The error does not wrap its cause, because the pass would treat the cause as a refusal of all objects.
 			return reason.Final(reason.Reason{
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",
@@ -84,7 +84,7 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 	})
 }
 
-// Release removes the reference to the owner of the pass from the objects, and leaves all other references alone. An
+// Release removes the reference to the owner of the pass from the objects, and does not change other references. An
 // object that is deleted, replaced by another object of the same name, or without the reference is no error. Other
 // failures, conflicts included, are joined, and the caller may retry.
 func Release[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, objects []T) error {
@@ -184,8 +184,8 @@ func send(ctx context.Context, c client.Client, kind schema.GroupVersionKind, ob
 	return c.Patch(ctx, answer, client.RawPatch(how, raw))
 }
 
-// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's. An admission
-// policy may refuse with the same code.
+// isOtherUID recognises the API server's error for a patch whose UID is not the UID of the stored object. An
+// admission policy may refuse with the same code.
 func isOtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {

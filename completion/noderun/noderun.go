@@ -1,5 +1,5 @@
-// Package noderun carries out the decisions of package completion for jobs with a Pod on each fitting Node: an image
-// check, a migration of files, a backup.
+// Package noderun carries out the decisions of package completion for jobs that run a Pod on each fitting Node, such
+// as an image check, a migration of files or a backup.
 //
 // A pass counts the Pods, asks package completion for the next action, and carries out the action:
 //
@@ -136,7 +136,8 @@ func (r *run[O]) createOn(ctx context.Context, node string, pod *corev1.Pod) err
 	pod.GenerateName = owner.GetName() + "-"
 	pod.Name = nodefit.PodName(owner.GetName(), owner.GetUID(), node, "", func(name string) bool {
 		other, taken := r.cache.Pods.Get(owner.GetNamespace(), name)
-		// An existing Pod of the job itself makes the API server refuse the creation.
+		// If the Pod belongs to the job itself, the API server must refuse the creation, so the name does not count as
+		// taken.
 		return taken && !metav1.IsControlledBy(other, owner)
 	})
 	if why := r.lacks(pod, node); why != "" {
@@ -171,7 +172,7 @@ func (r *run[O]) delete(ctx context.Context, pods []completion.Unfinished) error
 		err := r.pass.Try(fanout.Task{Name: "delete Pod"}, one.UID, func() error {
 			return r.view.Client.Delete(ctx, one.Pod, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion})
 		})
-		// The Pod has ended or was deleted since, as the cache will soon show.
+		// The Pod has ended or was deleted since the cache has read the Pod.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			r.pass.Wake(again)
 			return false, nil
