@@ -422,7 +422,7 @@ func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {
 	return changed
 }
 
-// These texts replace the values in a conflict about finalizers, which have no values.
+// These texts stand for a value in a conflict about a finalizer, or about a removed label or annotation.
 const added, removed = "(added)", "(removed)"
 
 // rendered formats requests and limits as users write them.
