@@ -45,7 +45,7 @@ const (
 	// reason if the node has reported one.
 	ResizeNotDone reason.Code = "ResizeNotDone"
 	// StartNotProbed means that the kubelet reports a restarted container as started, perhaps because of the startup
-	// probe of the instance before. The Pod would be Ready with a container that has not started.
+	// probe of the previous instance. The Pod would be Ready with a container that has not started.
 	StartNotProbed reason.Code = "StartNotProbed"
 	// BatchNotReady means that containers of a lower launch priority wait until the updated containers of a higher
 	// priority are ready.

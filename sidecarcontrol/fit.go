@@ -104,7 +104,8 @@ func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 	}
 }
 
-// fitSettings checks a sidecar against Pod-level fields (validateSleepAction and validateResizePolicy).
+// fitSettings checks a sidecar against Pod-level fields, as the API server does (validateSleepAction and
+// validateResizePolicy).
 func (d *draft) fitSettings(set *Set, c *corev1.Container) {
 	const usual = 30
 	grace, spec := int64(usual), &d.pod.Spec
