@@ -24,8 +24,8 @@
 // # Failures
 //
 // [Hold] pauses a job after a failure, until a user changes the job's spec. Failures that were counted before do not
-// pause the job again: keep in its status the number of failures ([Progress.Known]) and whether failures pause the job
-// ([Progress.Held]), and clear Held when the user changes the spec.
+// pause the job again: keep in the job's status the number of failures ([Progress.Known]) and whether failures pause
+// the job ([Progress.Held]), and clear Held when the user changes the spec.
 package completion
 
 import (

@@ -68,7 +68,7 @@
 //     allowed, its deletion continues. Neither case is an error, so neither blocks the owner's reconciles.
 //   - If the update of a Pod in PreparingUpdate is no longer wanted, the Pod returns to Normal, whether because of a
 //     rollback or of a raised partition.
-//   - On entering Normal, the machine also releases the update hook's hold on the readiness gate.
+//   - When a Pod enters Normal, the machine also removes the update hook's holder from the readiness gate.
 //   - An unknown state is treated as PreparingNormal.
 //
 // If there is no update hook, a Pod whose update is complete moves from Updating to Normal in a single patch, without

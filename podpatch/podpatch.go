@@ -24,7 +24,8 @@
 // # Preconditions
 //
 // Every patch carries the Pod's UID, so the patch never changes another Pod of the same name. A patch carries a
-// resourceVersion only if a change says that a lost update would matter, and then only the first patch of the sequence.
+// resourceVersion only if a change says that a lost update would matter, and then only the first patch of the
+// sequence carries the resourceVersion.
 //
 // Every function of the package is pure and safe for concurrent use; package podpatch/podwrite sends the patches.
 package podpatch

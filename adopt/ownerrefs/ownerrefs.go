@@ -44,12 +44,13 @@ const lostAgain = 30 * time.Second
 
 // Adopt makes the owner of the pass the controller of the objects. Before the first patch Adopt reads the owner from
 // apiReader. apiReader must not be a cache. If the owner is deleted, terminating or replaced, Adopt adopts nothing
-// (OwnerGone), because the objects would be garbage collected or never released. Each patch carries the object's UID.
+// (OwnerGone), because the garbage collector would delete the objects, or nobody would ever release the objects. Each
+// patch carries the object's UID.
 //
 // An object that no longer exists is no error. The error joins the failures of all objects. AdoptionLost is a final
 // error, because a retry does not help before the cache has caught up; the owner is reconciled again later. Any other
-// failure is the API server's error, such as the conflict of a custom resource changed since the cache has read the
-// resource.
+// failure is the API server's error, such as a conflict because a custom resource has changed since the cache has
+// read the resource.
 func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
 	if len(objects) == 0 {
 		return nil

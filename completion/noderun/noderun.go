@@ -88,9 +88,10 @@ func (d *Done) Active() int {
 	return n
 }
 
-// Do carries work out until an object has changed: first deletions, then creations, then the deletion of the job.
-// newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name. newPod must be safe
-// for concurrent use. The error joins all errors, CreateErr among them, as in fanout.Pass.UntilChanged.
+// Do carries out work in three phases: deletions, creations, the deletion of the job. After a phase that has changed
+// an object, Do stops. newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name.
+// newPod must be safe for concurrent use. The error joins all errors, CreateErr among them, as in
+// fanout.Pass.UntilChanged.
 func (r *Runner[O]) Do(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, work completion.Work, newPod func(node string) *corev1.Pod) (Done, error) {
 	job := &run[O]{Runner: r, view: v, pass: pass}
 	err := pass.UntilChanged(

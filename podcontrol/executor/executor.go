@@ -20,7 +20,7 @@
 //     five minutes, for each Pod separately.
 //   - If Pods have an ordinal or a Node, Pods that end again and again are not replaced in a fast loop: see
 //     [Turn.Ended].
-//   - A Pod protected by a disruption budget is not touched while the budget refuses: see Options.Permit.
+//   - While a disruption budget refuses, no Pod protected by the budget is taken out of service: see Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's Kubernetes events and metrics.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's
