@@ -57,8 +57,8 @@ type Spec struct {
 	Rollback bool
 	// InPlace is set if every Pod that must be updated can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting creates replacements at once for Pods that wait for their hook before a deletion. If false, a
-	// hook that nobody releases keeps such a Pod counted, and no replacement is created.
+	// ExcludePreDeleting creates replacements at once for Pods that wait for their hook before a deletion. If false,
+	// such a Pod counts until its deletion: if nobody releases the hook, no replacement is ever created.
 	ExcludePreDeleting bool
 
 	// Paths are the field paths of the numbers in the workload's API.

@@ -206,7 +206,7 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 	return work, err
 }
 
-// release ends the claims of a set.
+// release removes the set from claims, for the Pods for which the function returns true.
 func (u *Upgrader[O]) release(set *sidecarcontrol.Set, which func(types.UID) bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
