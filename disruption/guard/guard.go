@@ -44,7 +44,7 @@ import (
 const (
 	// BudgetGone means that the budget does not exist, or is being deleted: the budget no longer protects any Pod.
 	BudgetGone reason.Code = "BudgetGone"
-	// Contended means that each attempt to write the budget had a conflict, or that too many requests wait.
+	// Contended means that each attempt to write the budget had a conflict, or too many requests wait.
 	Contended reason.Code = "Contended"
 )
 
