@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAPIDiff: .ci/apidiff fails for an unannounced incompatible change, and only then.
+// TestAPIDiff: the script .ci/apidiff fails only for an incompatible change that the changelog does not announce.
 func TestAPIDiff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a repository for each case")
@@ -19,7 +19,7 @@ func TestAPIDiff(t *testing.T) {
 	tests := []struct {
 		name             string
 		untagged         bool
-		before           string // empty for a Box
+		before           string // source before the change; empty for the default, a type Box
 		after, changelog string
 		ok               bool
 		want             string
@@ -126,7 +126,7 @@ func (r *repository) git(args ...string) {
 	}
 }
 
-// run runs a command in the repository, without the configuration of a user or a surrounding repository.
+// run runs a command in the repository, without the git configuration of the user or of an enclosing repository.
 func (r *repository) run(name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(r.t.Context(), name, args...)
 	cmd.Dir = r.dir

@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// named are the packages of the examples with names and values shared by deciding and acting files.
+// named lists the packages of the examples whose names and values both deciding and acting files use.
 const named = "examples/apis/... examples/kinds/advancedcronjob/schedule examples/kruise examples/kruise/judge examples/workloads"
 
-// TestDecidingFilesArePure: the files decide*.go and resolve*.go of a kind's room have no effects, and no input besides
-// their arguments.
+// TestDecidingFilesArePure: the files decide*.go and resolve*.go in the folder of a kind have no effects, and no
+// input except their arguments.
 func TestDecidingFilesArePure(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"decide*.go", "resolve*.go", "onnode/decide*.go"} {
@@ -53,7 +53,7 @@ func TestDecidingFilesArePure(t *testing.T) {
 	}
 }
 
-// impure returns the imports forbidden for a decision.
+// impure returns the imports that a deciding file must not have.
 func impure(table []layer, imports []string) (found []string) {
 	forbidden := append(strings.Fields(outside), "k8s.io/utils/clock")
 	for _, imported := range imports {
@@ -67,7 +67,7 @@ func impure(table []layer, imports []string) (found []string) {
 		case strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
 			ok = slices.ContainsFunc(pure.modules(), func(m string) bool { return imported == m || strings.HasPrefix(imported, m+"/") })
 		default:
-			ok = true // of the standard library
+			ok = true // a package of the standard library
 		}
 		if !ok {
 			found = append(found, imported)

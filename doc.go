@@ -67,7 +67,7 @@
 //	podcontrol/executor          each Pod's needs, and the handling of refusals
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
-// A second loop reconciles single Pods and finishes begun updates: podcontrol/executor adds the loop to the
+// A second loop reconciles single Pods and finishes updates in progress: podcontrol/executor adds the loop to the
 // manager. The module in examples has six whole operators to copy from: examples/embed/fleet (equal Pods),
 // examples/embed/agents (a Pod on every Node), examples/embed/gameservers (numbered Pods), examples/embed/shards
 // (numbered Pods with volumes and a budget), examples/embed/nodejobs (a program once on every Node) and

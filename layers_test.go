@@ -17,28 +17,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// layer is a row of the table: the allowed imports of packages.
+// layer is a row of the table layers: packages, and the imports that they may have.
 type layer struct {
-	// packages is a path from the root, or a pattern: "x/*" is for all directly below x, "x/..." for x and all below.
+	// packages is a path from the root, or a pattern: "x/*" matches all packages directly below x, and "x/..." matches x
+	// and all packages below x.
 	packages string
 	kind     kind
-	// imports lists packages and patterns of the repository, and standard packages forbidden by the kind, separated by
-	// spaces.
+	// imports lists the allowed packages and patterns of the repository, separated by spaces. A standard package that
+	// the kind forbids is allowed if listed here.
 	imports string
 }
 
-// kind limits the imports from foreign modules.
+// kind limits the imports from other modules.
 type kind string
 
 const (
 	pure   kind = "pure"   // decides: values in, a decision out
 	acting kind = "acting" // sends, watches or serves
 	types  kind = "types"  // declares the types of an API
-	free   kind = "free"   // everything required by the module
+	free   kind = "free"   // may import every module that its own module requires
 )
 
-// layers is the table. The kit stands first, from the bottom up: a row names only packages of earlier rows. The first
-// matching row counts. Tests may import anything.
+// layers returns the table. The rows of the kit come first, from the lowest layer up: a row names only packages of
+// earlier rows. The first matching row counts. Tests may import any package.
 func layers() []layer {
 	return []layer{
 		{"reason", pure, ""},
@@ -51,8 +52,8 @@ func layers() []layer {
 		{"adopt", pure, "reason"},
 		{"nodefit", pure, "podstate reason"},
 		{"completion", pure, "nodefit podstate reason rollout/partition"},
-		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
-		{"rollout/internal/limits", pure, "reason"}, // for the plans alone
+		{"webhookcert", pure, "reason crypto/rand"}, // makes private keys
+		{"rollout/internal/limits", pure, "reason"}, // only for the three plans
 		{"rollout", pure, "reason"},
 		{"rollout/numbered", pure, "ordinals reason rollout"},
 		{"rollout/pernode", pure, "reason rollout"},
@@ -88,10 +89,10 @@ func layers() []layer {
 		{"sidecarcontrol/upgrader", acting, "fanout ownercache podpatch podpatch/podwrite podstate sidecarcontrol"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},
-		{"internal/clustertest", acting, ""}, // for tests alone
-		{".", pure, ""},                      // the entrance
+		{"internal/clustertest", acting, ""}, // only for tests
+		{".", pure, ""},                      // the package comment of the whole kit
 
-		// A module of its own, of which the root knows nothing.
+		// Module node is separate, and the root module does not import it.
 		{"node/internal/podaddress", pure, ""},
 		{"node/internal/background", acting, ""},
 		{"node/containerrestart", pure, "completion node/internal/podaddress reason"},
@@ -99,12 +100,12 @@ func layers() []layer {
 		{"node/containerrestart/stopper", acting, "node/containerrestart node/internal/background reason"},
 		{"node/imagepull", pure, "completion reason"},
 		{"node/probing", pure, "node/internal/podaddress podpatch podstate reason"},
-		{"node/probing/prober", free, "node/probing reason"}, // speaks gRPC
+		{"node/probing/prober", free, "node/probing reason"}, // uses gRPC
 		{"node/pullsecret", pure, "reason"},
 		{"node/imagepull/kubeletpull", pure, "node/imagepull reason"},
 		{"node/imagepull/puller", acting, "node/imagepull node/internal/background node/pullsecret reason"},
 		{"node/pullsecret/execprovider", acting, "node/pullsecret reason"},
-		{"node/cri", free, "node/containerrestart node/imagepull node/pullsecret reason"}, // speaks gRPC
+		{"node/cri", free, "node/containerrestart node/imagepull node/pullsecret reason"}, // uses gRPC
 		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 
 		{"testing/child", free, ""},
@@ -126,34 +127,34 @@ func layers() []layer {
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
 		{"testing/...", free, "testing/child testing/controlplane/... testing/fakeregistry testing/internal/..."},
 
-		// Admission reads counts like the controllers, and explains refusals in the same words.
+		// Admission parses counts as the controllers do, and gives the same reasons for refusals.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals podstate pvc reason rollout/partition sidecarcontrol/sizing"},
 		{"examples/launchorder", pure, "podpatch podstate reason"},
 		{"examples/kruise/metrics", free, "expectations reason"},
-		{"examples/kruise/judge", pure, "examples/apis/... decode node/imagepull podorder reason rollout/partition"}, // of specs
+		{"examples/kruise/judge", pure, "examples/apis/... decode node/imagepull podorder reason rollout/partition"}, // checks of specs
 		{"examples/kruise/probes", pure, "examples/apis/... node/probing reason"},
 		{"examples/kruise/faulttest", free, "examples/apis/apps examples/apis/apps/v1beta1 examples/kruise/judge reason"},
 		{"examples/kruise/restart", pure, "completion examples/apis/... examples/kruise/judge lifecycle node/containerrestart/batch podcontrol podstate reason rollout"},
 		{"examples/kruise/predownload", pure, "examples/apis/... examples/kruise/judge podcontrol rollout/partition"},
 		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/kruise/predownload examples/kruise/restart examples/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/apis/apps/conversion examples/config examples/manager testing/child testing/controlplane/..."},
-		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
+		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // computes times only
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},
-		{"examples/kinds/nodeimage/onnode", pure, "completion examples/apis/... node/imagepull"}, // the words of NodeImages, for agents and jobs
+		{"examples/kinds/nodeimage/onnode", pure, "completion examples/apis/... node/imagepull"}, // terms of NodeImages
 		{"examples/daemon/served", free, "node/agent reason"},                                    // objects for an agent, in any version
 		{"examples/kinds/nodepodprobe/onnode", free, "KIT node/... examples/apis/... examples/daemon/served examples/kruise/probes"},
-		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/... examples/daemon/served"},                                           // the half of a kind in a node agent
+		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/... examples/daemon/served"},                                           // a kind's part in a node agent
 		{"examples/workloads", free, "KIT examples/apis/..."},                                                                                                       // of all kinds, also those that users list
-		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/nodeimage/onnode examples/kruise/... examples/workloads"}, // a room for each kind: no kind knows another
+		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/nodeimage/onnode examples/kruise/... examples/workloads"}, // no kind imports another
 		{"examples/controllers/launchpriority", free, "KIT examples/launchorder examples/kruise"},
-		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"}, // of Pods, without a kind of the API
+		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"}, // controllers of Pods without a kind of the API
 		{"examples/admission", free, "decode examples/apis/... podstate reason sidecarcontrol/podwebhook"},
-		{"examples/admission/admissiontest", free, "examples/admission"},                                                    // for tests alone
-		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no type of Kruise
-		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise/..."},                             // what a row is
+		{"examples/admission/admissiontest", free, "examples/admission"},                                                    // only for tests
+		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no OpenKruise types
+		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise/..."},                             // the type of a row
 		{"examples/kinds", free, "examples/apis/... examples/controllers/* examples/kind examples/kinds/* examples/kruise"}, // all rows
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds examples/kruise"},
-		{"examples/storagemigration", free, ""}, // objects of any CRD
+		{"examples/storagemigration", free, ""}, // for objects of any CRD
 		{"examples/daemon/images", free, "KIT node/... examples/apis/... examples/daemon/served examples/kinds/nodeimage/onnode"},
 		{"examples/daemon", free, "KIT node/... examples/apis/... examples/daemon/images examples/kinds/containerrecreaterequest/onnode examples/kinds/nodepodprobe/onnode"},
 		{"examples/cmd/kruise-daemon", free, "examples/daemon node/imagepull"},
@@ -169,16 +170,16 @@ func layers() []layer {
 		{"examples/cli/cause", pure, "examples/apis/... examples/cli/facts examples/cli/fields examples/cli/progress pvc reason"},
 		{"examples/cli/forecast", pure, "examples/apis/... examples/cli/cause examples/cli/fields examples/cli/progress podstate reason"},
 		{"examples/cli/foresee", free, "KIT examples/admission examples/apis/... examples/cli/forecast examples/controllers/podreadiness examples/kind examples/kinds/* examples/kruise examples/workloads testing/faultapi testing/rehearsal"}, // all controllers of a preview
-		{"examples/cli/...", free, "examples/apis/... examples/cli/... reason rollout/partition"}, // no controller
+		{"examples/cli/...", free, "examples/apis/... examples/cli/... reason rollout/partition"}, // imports no controller
 		{"examples/internal/hostile", free, "examples/apis/..."},
-		{"examples/internal/manifests", free, "examples/admission examples/kind examples/kinds"}, // what follows from the rows
-		{"examples/internal/served", free, "examples/config examples/manager testing/..."},       // the begin of hostile and bench
+		{"examples/internal/manifests", free, "examples/admission examples/kind examples/kinds"}, // manifests generated from the rows
+		{"examples/internal/served", free, "examples/config examples/manager testing/..."},       // common part of hostile and bench
 		{"examples/internal/...", free, ""},
 		{"examples/...", free, "KIT examples/... testing/..."},
 	}
 }
 
-// modules are the foreign modules open to packages of the kind.
+// modules returns the other modules that packages of the kind may import.
 func (k kind) modules() []string {
 	switch k {
 	case pure:
@@ -190,7 +191,7 @@ func (k kind) modules() []string {
 	}
 }
 
-// outside are the packages with effects or inputs forbidden for a decision.
+// outside lists the standard packages with effects or inputs that a decision must not have.
 const outside = "context crypto/rand flag log log/slog math/rand math/rand/v2 net/http os os/exec os/signal syscall"
 
 const module = "github.com/workloadkit/workloadkit"
@@ -231,7 +232,7 @@ func importsBelow(root string) (map[string][]string, error) {
 			return err
 		}
 		name := filepath.ToSlash(dir)
-		all[name] = append(all[name], "") // known, even without an import
+		all[name] = append(all[name], "") // an entry even for a package without imports
 		for _, spec := range parsed.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -248,8 +249,8 @@ func importsBelow(root string) (map[string][]string, error) {
 	return all, err
 }
 
-// enter leaves out directories without the repository's packages: modules for building binaries, test data and files
-// beside the sources.
+// enter returns filepath.SkipDir for directories without packages of the repository: modules that build binaries,
+// test data and other files.
 func enter(root, dir, name string) error {
 	if dir == root {
 		return nil
@@ -262,7 +263,7 @@ func enter(root, dir, name string) error {
 	return nil
 }
 
-// violations returns imports against the table, and faults of the table.
+// violations returns the imports that the table does not allow, and the faults of the table itself.
 func violations(table []layer, imports map[string][]string) []string {
 	var problems []string
 	problemf := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -306,18 +307,18 @@ func rowOf(table []layer, name string) (layer, bool) {
 	return table[i], true
 }
 
-// isKit separates the kit from the code built on and around the kit.
+// isKit reports whether a row belongs to the kit, and not to the tests or examples.
 func (l layer) isKit() bool {
 	first, _, _ := strings.Cut(l.packages, "/")
 	return first != "testing" && first != "examples"
 }
 
-// allows reports whether the row lets a package of the row import another package.
+// allows reports whether a package of the row may import another package.
 func (l layer) allows(table []layer, name, imported string) bool {
 	named := strings.Fields(l.imports)
 	if own, ours := strings.CutPrefix(imported, module+"/"); ours {
 		if internal, _, below := strings.Cut(own, "/internal/"); below && strings.HasPrefix(name+"/", internal+"/") {
-			return true // needed by both halves, closed to all else
+			return true // an internal package of a folder is open to all packages of the folder
 		}
 		row, known := rowOf(table, own)
 		return slices.ContainsFunc(named, func(pattern string) bool {
@@ -328,7 +329,7 @@ func (l layer) allows(table []layer, name, imported string) bool {
 		return imported != module
 	}
 	host, _, _ := strings.Cut(imported, "/")
-	if !strings.Contains(host, ".") { // of the standard library
+	if !strings.Contains(host, ".") { // a package of the standard library
 		return l.kind == acting || !slices.Contains(strings.Fields(outside), imported) || slices.Contains(named, imported)
 	}
 	return slices.ContainsFunc(l.kind.modules(), func(m string) bool { return fits(m+"/...", imported) })

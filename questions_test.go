@@ -13,7 +13,8 @@ import (
 )
 
 // TestQuestions: each package at the root answers a question, and so do the packages below rollout, fairqueue,
-// runtimemeta, and the packages about Nodes. The question reads the same in the package's comment, in doc.go and in the README.
+// runtimemeta, and the packages about Nodes. The question has the same text in the package's comment, in doc.go and
+// in the README.
 func TestQuestions(t *testing.T) {
 	inComments := map[string]string{}
 	answers := regexp.MustCompile(`Package \w+ answers "([^"]+\?)"`)

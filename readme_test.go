@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadmeCompiles: the README's code is the code of example_test.go.
+// TestReadmeCompiles: the code in the README is the same as in example_test.go.
 func TestReadmeCompiles(t *testing.T) {
 	between := func(file, begin, end string) string {
 		raw, err := os.ReadFile(file)
@@ -28,8 +28,8 @@ func TestReadmeCompiles(t *testing.T) {
 	}
 }
 
-// TestControllerPage: the code of the page about an assembled controller is the code of the operator, and the page
-// leaves nothing out of the operator's two functions.
+// TestControllerPage: the code on the documentation page about a controller is the code of the operator, and the page
+// shows the operator's two functions completely.
 func TestControllerPage(t *testing.T) {
 	read := func(file string) string {
 		raw, err := os.ReadFile(file)

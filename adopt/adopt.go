@@ -2,8 +2,8 @@
 //
 // An owner controls the objects that name the owner as their controller. The owner releases objects no longer matched
 // by its selector, and may take matching orphans. [Split] sorts objects into these three groups: controlled, released
-// and adopted objects. Package adopt/ownerrefs writes the owner references. Whether the controller adopts matching
-// orphans is the owner's choice: StatefulSets adopt orphans; CloneSets only release objects.
+// and adopted objects. Package adopt/ownerrefs writes the owner references. Each kind of owner decides whether to
+// adopt: StatefulSets adopt matching orphans; CloneSets only release objects.
 //
 // All functions are pure and safe for concurrent use, and do not modify the objects.
 package adopt
@@ -43,8 +43,8 @@ type Owner struct {
 type Options struct {
 	// Adopt makes Split adopt matching orphans.
 	Adopt bool
-	// Match is a further condition beside the selector, such as a check of the object's name; nil if there is none.
-	// Objects that fail Match are treated as if the selector did not match.
+	// Match is a condition in addition to the selector, such as a check of the object's name. Optional. Objects that
+	// fail Match are treated as if the selector did not match.
 	Match func(metav1.Object) bool
 }
 

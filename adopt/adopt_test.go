@@ -138,7 +138,7 @@ func TestSelectorThatSaysNothing(t *testing.T) {
 	}
 }
 
-// FuzzSplit checks that every object lands in at most a single group, and in no forbidden group.
+// FuzzSplit checks that every object is in at most one group, and never in a wrong group.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 8, 16, 31}, true, false)
 	f.Add([]byte{0, 5, 10, 21}, false, true)

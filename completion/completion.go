@@ -1,9 +1,9 @@
 // Package completion answers "is a job over, how many Pods may run now, and when do I have to look again?"
 //
-// Package completion is for jobs of your own kind with a Pod, an image pull or a container per item: a program on every
-// Node, an image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the effect of a
-// failure, the deadline, whether the job ever completes, and the time before deletion. The controller counts the items
-// and their results.
+// Package completion is for kinds of jobs with many items, where an item is a Pod, an image pull or a container: for
+// example a program on every Node, an image on some Nodes, a debugger in some Pods. Such jobs share a policy: the
+// parallelism, the effect of a failure, the deadline, whether the job ever completes, and the time before deletion.
+// The controller counts the items and their results.
 //
 // # Use
 //
@@ -24,8 +24,8 @@
 // # Failures
 //
 // [Hold] pauses a job after a failure, until a user changes the job's spec. Failures that were counted before do not
-// pause the job again: keep in its status the number of failures ([Progress.Known]) and whether failures pause the job
-// ([Progress.Held]), and clear Held when the user changes the spec.
+// pause the job again: keep in the job's status the number of failures ([Progress.Known]) and whether failures pause
+// the job ([Progress.Held]), and clear Held when the user changes the spec.
 package completion
 
 import (
@@ -102,8 +102,8 @@ type Progress struct {
 	// Active is how many items run, and Missing how many items could be started.
 	Active, Missing int
 	// Failed is the number of failed items, and Known the number of failures counted in earlier passes. If failed items
-	// can disappear, remember the known failures: with only a number in the status, a new failure beside a
-	// disappeared failure would go unnoticed.
+	// can disappear, store which failures are known: with only a number in the status, a new failure would not be
+	// noticed if a known failure has disappeared.
 	Failed, Known int
 	// Held says that failures have paused the job, and nobody has changed the job's spec since.
 	Held bool
@@ -135,8 +135,7 @@ type Step struct {
 	// Remove says that the job's TTL has passed, and the controller must delete the job.
 	Remove bool
 	// After is the time after which Next must be called again even if no event occurs; zero for never. A job that ends
-	// is reconciled again soon: the work after the end waits for no event, because writes to a status do not enqueue
-	// their controller.
+	// must be reconciled again soon, because the controller's write to the status does not enqueue the job.
 	After time.Duration
 	// Why explains why the job has ended, or why no more items start.
 	Why reason.List

@@ -19,7 +19,7 @@ func at(second int) time.Time { return time.Unix(1_000_000+int64(second), 0) }
 
 func seconds(n int64) *time.Duration { return completion.Seconds(&n) }
 
-// step is the compared part of a Step.
+// step is the part of a Step that the tests compare.
 type step struct {
 	State  completion.State
 	Start  int
@@ -85,7 +85,7 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.want.State == completion.Complete || c.want.State == completion.Failed {
-				c.want.After = time.Second // a write to a status brings no event
+				c.want.After = time.Second // a write to the status does not enqueue the job
 			}
 			if diff := cmp.Diff(c.want, next(c.r, c.p, at(c.now))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -127,8 +127,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// FuzzNext: whatever is counted, no more is started than is missing and than may run, an end is for good, and a wait is
-// in the future.
+// FuzzNext: for any counts, Next starts no more items than are missing or may run, a job that has ended stays Over,
+// and a requeue time is never negative.
 func FuzzNext(f *testing.F) {
 	f.Add(2, 10, 3, 1, 6, 1, 0, byte(0), int64(5), int64(7))
 	f.Add(0, 0, 0, 0, 0, 0, 0, byte(255), int64(-1), int64(0))
@@ -160,7 +160,7 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// Example is the policy of a job on every Node, at most a fifth of the Nodes at a time.
+// Example is a job on every Node that runs on at most a fifth of the Nodes at the same time.
 func Example() {
 	fifth := intstr.FromString("20%")
 	const nodes, ended, running = 10, 3, 1

@@ -10,14 +10,14 @@ import (
 	"github.com/workloadkit/workloadkit/completion"
 )
 
-// A job runs once on each of four Nodes, two Pods at a time. The first Pod has ended.
+// ExampleOnNodes is a job that runs once on each of four Nodes, with two Pods at a time. The first Pod has ended.
 func ExampleOnNodes() {
 	pods := []*corev1.Pod{{
 		ObjectMeta: metav1.ObjectMeta{Name: "check-a"}, Spec: corev1.PodSpec{NodeName: "a"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded},
 	}, {
 		ObjectMeta: metav1.ObjectMeta{Name: "check-b"}, Spec: corev1.PodSpec{NodeName: "b"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}}
-	fits := completion.Claim{Fits: true, Keeps: true} // of a real Node, package nodefit knows
+	fits := completion.Claim{Fits: true, Keeps: true} // for a real Node, use package nodefit
 	there := completion.OnNodes(pods, map[string]completion.Claim{"a": fits, "b": fits, "c": fits, "d": fits}, 0)
 
 	hour := time.Hour

@@ -119,7 +119,7 @@ func (s *Survey) Progress(started, ended time.Time) Progress {
 	return Progress{Started: started, Ended: ended, Wanted: s.Wanted, Done: s.Done, Active: s.Active, Missing: len(s.Missing), Failed: s.Failed}
 }
 
-// Work is what to do to a job and its Pods. Lists are sorted by name.
+// Work lists the actions on a job and its Pods. Lists are sorted by name.
 type Work struct {
 	// Ends says that the job ends now: record the end in the job's status before the other actions.
 	Ends bool
@@ -131,8 +131,8 @@ type Work struct {
 	Remove bool
 }
 
-// Work returns what to do for a step. While the job runs, Delete lists the misplaced Pods; after its end, Delete lists
-// all Pods that have not ended.
+// Work returns the actions for a step. While the job runs, Delete lists the misplaced Pods; after its end, Delete
+// lists all Pods that have not ended.
 func (s *Survey) Work(step Step) Work {
 	work := Work{Ends: step.State == Complete || step.State == Failed, Remove: step.Remove}
 	switch step.State {
@@ -148,10 +148,10 @@ func (s *Survey) Work(step Step) Work {
 	return work
 }
 
-// OnNodes counts the Pods of a job that runs a Pod on each fitting Node. claims maps the name of each Node to the job's
-// claim. A Pod not yet bound to a Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with
+// OnNodes counts the Pods of a job that runs a Pod on each fitting Node. claims maps the name of each Node to the
+// job's claim. A Pod not yet bound to a Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with
 // nodefit.Requirements.Place. A finished Node stays finished as long as its Pod exists, even if the Node no longer
-// fits. If somebody else deletes a finished Pod, the job runs again on the Node. To avoid the repetition, remember
+// fits. If somebody else deletes a finished Pod, the job runs again on the Node. To avoid the repetition, record
 // finished Nodes in the job's status, and clear Fits in their claims. OnNodes is pure.
 func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *Survey {
 	s, places := &Survey{}, make(map[string]*place, len(pods))

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/nodefit"
 )
 
-// on is a running Pod on a Node, after edits.
+// on returns a running Pod on a Node, with the given edits.
 func on(node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + node}, Spec: corev1.PodSpec{NodeName: node}}
 	pod.Status.Phase = corev1.PodRunning
@@ -38,7 +38,7 @@ func pinned(pod *corev1.Pod) {
 	pod.Spec.NodeName = ""
 }
 
-// restarted has containers with the given restart counts. The first container is an init container.
+// restarted gives a Pod containers with the given restart counts. The first container is an init container.
 func restarted(policy corev1.RestartPolicy, counts ...int32) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.RestartPolicy = policy
@@ -77,7 +77,7 @@ func TestStandingOf(t *testing.T) {
 	}
 }
 
-// survey is the compared part of a Survey.
+// survey is the part of a Survey that the tests compare.
 type survey struct {
 	Wanted, Done, Active, Succeeded, Failed int
 	Missing, Running, Misplaced, Duplicates []string

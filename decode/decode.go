@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Undecodable means that a field holds a value that cannot be decoded. Admission refuses such values if its webhook
-// decodes the templates. If no webhook checks the templates, the API server stores any value.
+// Undecodable means that a field holds a value that cannot be decoded. A webhook that decodes the templates refuses
+// such values at admission. If no webhook checks the templates, the API server stores any value.
 const Undecodable reason.Code = "Undecodable"
 
 // Problem says why a value cannot be decoded.
@@ -66,7 +66,7 @@ func Object(data []byte, into any) error {
 		return known // the value's own decoder has returned a Problem
 	}
 	if found := walk(data, reflect.TypeOf(into), true); found != nil {
-		return *found // found has the index and key of the value, and the decoder's error has neither
+		return *found // the path of found has indexes and keys, which the decoder's error lacks
 	}
 	return problemOf(err)
 }
@@ -76,8 +76,9 @@ func Object(data []byte, into any) error {
 // error if the JSON is no object, or if the target is no pointer to a struct; the error is a [Problem], and the struct
 // is not modified. All paths begin with at, the name of the decoded value.
 //
-// Call Fields in UnmarshalJSON, with the pointer converted to a type without this method. Writing the struct back would
-// lose the undecodable fields: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.
+// Call Fields in UnmarshalJSON, with the pointer converted to a type without this method. A later write of the struct
+// would lose the undecodable fields. So keep the problems in the struct, and call [Marshal] in MarshalJSON, as in the
+// example.
 func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 	if pointer := reflect.ValueOf(into); pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Struct {
 		return nil, Problem{Path: at, Detail: fmt.Sprintf("decoding into %T, must be a pointer to a struct", into)}
@@ -119,7 +120,7 @@ func fields(data []byte, into any) (problems []Problem, err error) {
 		if err != nil {
 			return nil, problemOf(err)
 		}
-		scratch := reflect.New(whole.Type()) // after a failure, part of the field may be set
+		scratch := reflect.New(whole.Type()) // a failed decoding may leave a part of the field set
 		if err := Object(alone, scratch.Interface()); err != nil {
 			problem := problemOf(err)
 			if problem.Path == "" {

@@ -23,7 +23,7 @@ type spec struct {
 	Own      tolerant                       `json:"own,omitzero"`
 }
 
-// tolerant reads itself.
+// tolerant has its own decoder.
 type tolerant struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 }
@@ -41,7 +41,7 @@ func TestObject(t *testing.T) {
 	const at = "template.spec.containers[0].resources.limits.cpu"
 	for _, tc := range []struct {
 		name, data string
-		path       string // of the problem, "-" for none
+		path       string // path of the problem; "-" for no problem
 	}{
 		{"a number", cpu(`2`), "-"},
 		{"a quantity", cpu(`"1500m"`), "-"},
@@ -147,7 +147,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestFieldsRefusesTargets: unsuitable targets are reported, and nothing panics.
+// TestFieldsRefusesTargets: Fields returns an error for unsuitable targets, and does not panic.
 func TestFieldsRefusesTargets(t *testing.T) {
 	var number int
 	for _, into := range []any{nil, spec{}, (*spec)(nil), &number} {
@@ -162,7 +162,7 @@ func TestFieldsRefusesTargets(t *testing.T) {
 	}
 }
 
-// TestFieldsInPlace: the former content of a struct is replaced, unless the JSON is no object.
+// TestFieldsInPlace: Fields replaces the former content of the struct, unless the JSON is no object.
 func TestFieldsInPlace(t *testing.T) {
 	type batch struct {
 		Workers int32 `json:"workers"`
@@ -213,7 +213,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// FuzzObject: the decoded value equals the value from encoding/json, and a refused quantity is a quantity.
+// FuzzObject: the decoded value equals the value decoded by encoding/json, and a value refused as a quantity is the
+// value of a quantity.
 func FuzzObject(f *testing.F) {
 	for _, cpu := range []string{`"1"`, `1e3`, `"1e-20000"`, `"\u0031e-20000"`, `" 1e99999"`, `"1e+99999 "`, `{"a":"1e99999"}`, `["1e99999"]`} {
 		f.Add([]byte(`{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":` + cpu + `}}}],"overhead":{"x":` + cpu + `}}}}`))

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// Batch is an example of a kind with a template not checked by a schema.
+// Batch is an example of a kind with a Pod template that no schema checks.
 type Batch struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -23,25 +23,27 @@ type BatchSpec struct {
 	Workers  int32                  `json:"workers,omitempty"`
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// Undecodable lists the senseless fields left out.
+	// Undecodable lists the fields that could not be decoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// UnmarshalJSON leaves out senseless fields: a list of all Batches must not fail for a single Batch.
+// UnmarshalJSON leaves out undecodable fields, so that a single bad Batch does not make the decoding of the whole
+// list fail.
 func (s *BatchSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain BatchSpec // without the method
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses a spec with left out fields: a write would take the fields from its user. Controllers patch
-// metadata and status.
+// MarshalJSON refuses a spec with undecodable fields, because a write would remove the user's values. Controllers
+// patch only metadata and status.
 func (s BatchSpec) MarshalJSON() ([]byte, error) {
 	type plain BatchSpec
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// A list of objects is readable despite a senseless object, and the object says why.
+// ExampleFields: a list of objects can be decoded although an object has an undecodable field, and the object says
+// why.
 func ExampleFields() {
 	var list struct {
 		Items []Batch `json:"items"`

@@ -117,7 +117,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	return ledger.letGo(r, now), Decision{Admitted: true, Changed: true}
 }
 
-// letGo returns the ledger with an entry for the Pod, whose request is admitted.
+// letGo adds an entry for the Pod of an admitted request, and returns the new ledger.
 func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	since := metav1.NewTime(now.Truncate(time.Second)) // API times have whole seconds
 	l.Identities = maps.Clone(l.Identities)
@@ -137,7 +137,7 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 // be left, because the counting controller must see the deletion within the remaining time. For a change, nine tenths
 // must be left, because the Pod's node must report the change first. The Pod must also be unchanged since the entry
 // was made. Otherwise Count may remove the entry at the end of the earlier change, before the new change has ended.
-// For the same reason, an entry without a gate does not cover a change with a gate.
+// For the same reason, an entry of a change with a gate does not cover a change without a gate.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	leaving, changing := p.rest(ledger, r, now)
 	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {
@@ -147,15 +147,16 @@ func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bo
 	return leaving > 0 || changing > 0, justNow
 }
 
-// isStuck reports whether a deletion of the Pod was admitted before, but the Pod still exists after its time.
+// isStuck reports whether a deletion of the Pod was admitted some seconds ago and still counts, although the Pod
+// exists.
 func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 	leaving, changing := p.rest(ledger, r, now)
 	return r.Operation.leaves() && leaving > 0 && changing <= 0
 }
 
-// rest is the time for which a Pod still counts against the budget, for a deletion and for a change. Times have whole
-// seconds: if a Pod without identity was created in the second of the entry, the Pod may be a later Pod with the same
-// name, and needs its own entry.
+// rest returns how long a Pod still counts against the budget: leaving because of a deletion, changing because of a
+// change. Times have whole seconds: if a Pod without identity was created in the second of the entry, the Pod may be
+// a later Pod with the same name, and needs its own entry.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := MemberOf(r.Pod, false)
 	was, known := ledger.Identities[m.Name]

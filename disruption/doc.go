@@ -13,8 +13,8 @@
 //
 //	err := c.Status().Patch(ctx, counted, client.MergeFromWithOptions(budget, client.MergeFromWithOptimisticLock{}))
 //
-// If the controller overwrote the status after a webhook's spending, requests for too many Pods could be admitted:
-// after a conflict, count again.
+// After a conflict the controller counts again. If it overwrote the status instead, an entry of a webhook would be
+// lost, and requests for too many Pods could be admitted.
 //
 // A webhook decides whether to admit a request, and stores the ledger by compare-and-swap before answering the request
 // (package disruption/guard):

@@ -34,12 +34,12 @@ type Ledger struct {
 	Changing map[string]metav1.Time `json:"changing,omitempty"`
 	// Identities map the name of each Pod in Leaving or Changing to the Pod's identity, to distinguish the Pod from a
 	// later Pod with the same name, and to notice a change of the Pod. A status without a field for Identities may drop
-	// the map: entries then end later, after the durations in the Policy.
+	// the map: some entries then end later, after the durations in the Policy.
 	Identities map[string]Identity `json:"identities,omitempty"`
-	// NeededSince is the time when Need rose from 0; nil if long ago or never. While Need was 0, requests were admitted
-	// without entries, and the controller's cache may still show some of the deleted Pods. So no request is admitted
-	// until Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must store the
-	// time elsewhere.
+	// NeededSince is the time when Need rose from 0; nil if Need has not risen from 0 for a long time. While Need was 0,
+	// requests were admitted without entries, and the controller's cache may still show some of the deleted Pods. So no
+	// request is admitted until Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the
+	// caller must store the time elsewhere.
 	NeededSince *metav1.Time `json:"neededSince,omitempty"`
 }
 

@@ -238,8 +238,7 @@ func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err err
 	return awaited, alarm, nil
 }
 
-// behind reports whether all owners must wait for a store, and lifts the store's barrier once the store has reached the
-// version.
+// behind reports whether all owners must wait for a store, and ends this wait once the store has reached the version.
 func (t *Tracker) behind(name Store) (Awaited, bool, error) {
 	src := t.stores[name]
 	src.mu.Lock()

@@ -62,10 +62,10 @@ type Attempt struct {
 	Target string
 }
 
-// Backoff remembers refused attempts, so that a controller does not repeat the attempt in a loop: each attempt costs
-// requests and may change a Pod's readiness twice, and the resulting events would trigger the next attempt for ever. A
-// Backoff lives in the memory of a process: after a restart each attempt is made once more. A Backoff is safe for
-// concurrent use. The zero value is ready for use.
+// Backoff remembers refused attempts, so that a controller does not repeat an attempt in an endless loop: each
+// attempt costs requests and may change a Pod's readiness twice, and the events of these changes would trigger the
+// next attempt. A Backoff lives in the memory of a process: after a restart each attempt is made once more. A Backoff
+// is safe for concurrent use. The zero value is ready for use.
 //
 // While a refusal is remembered, the same attempt must not be made. Finish actions that had begun before: if the
 // readiness gate of a Pod was closed before a refused update, inplaceupdate.Updater.Next opens the gate again.
@@ -110,7 +110,7 @@ func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 }
 
 // sweep limits the memory of a Backoff. If many refusals are known, sweep drops refusals without a recent attempt:
-// their objects were probably deleted, although no event said so.
+// the objects of such refusals were probably deleted without an event.
 func (b *Backoff) sweep(now time.Time) {
 	if b.known == nil {
 		b.known = map[types.UID]map[string]refusal{}
@@ -167,12 +167,11 @@ func (t Task) whichFailed() Task {
 	return Task{Name: t.Name + ", which failed", First: time.Second, Last: 30 * time.Second, failing: true}
 }
 
-// lasting is the shortest back-off with which an object counts as failed several times in a row.
+// lasting is the back-off from which on an object counts as failed several times in a row.
 const lasting = 8 * time.Second
 
 // Rest returns the longest remaining back-off of an object's tasks, for any target. Requests of Each that failed
-// several times in a row also count as refused. After one or two lost responses an object is not yet moved behind other
-// objects.
+// several times in a row also count as refused. One or two failures, such as lost responses, do not count.
 func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

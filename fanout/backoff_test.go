@@ -19,7 +19,7 @@ var (
 	update = fanout.Task{Name: "update Pods", First: time.Minute, Last: 3 * time.Minute}
 )
 
-// ExampleBackoff: an update refused by a policy is tried again a minute later.
+// ExampleBackoff: an update that a policy has refused is retried a minute later.
 func ExampleBackoff() {
 	var backoff fanout.Backoff
 	now := begin
@@ -29,7 +29,7 @@ func ExampleBackoff() {
 			fmt.Println("not now, in", wait)
 			return
 		}
-		err := errNo // the API server's answer
+		err := errNo // the API server's response
 		fmt.Println("refused, again in", backoff.Refused(attempt, err, now))
 	}
 	try()
@@ -120,7 +120,8 @@ func TestBackoffBounds(t *testing.T) {
 	}
 }
 
-// TestBackoffIsBounded: objects gone without an event do not stay for ever, and resting objects are not dropped.
+// TestBackoffIsBounded: records of objects that were deleted without an event are dropped, and records of objects in
+// back-off are kept.
 func TestBackoffIsBounded(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// batches runs count calls of a second of synthetic time each and returns the number of calls in each second.
+// batches makes count calls that take a second of fake time each, and returns the number of calls in each second.
 func batches(t *testing.T, count int, fail func(i int) bool) (sizes []int, succeeded int, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestContextEndsTheRun(t *testing.T) {
 	succeeded, err := slowStart(ctx, 100, func(ctx context.Context, i int) error {
 		if i == 2 {
 			cancel(stop)
-			<-ctx.Done() // calls in progress see the end
+			<-ctx.Done() // ctx ends for calls in progress, too
 		}
 		seen.Add(1)
 		return nil

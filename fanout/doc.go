@@ -5,7 +5,7 @@
 //
 //   - [Each] changes several Pods concurrently. A Pod's failure does not stop the work on all other Pods.
 //   - [Pass.Create] makes new objects in batches of 1, 2, 4, ... calls: if every call would fail, because a quota is
-//     exhausted or a webhook refuses, a single request finds out.
+//     exhausted or a webhook refuses, the pass stops after a single request.
 //   - [Pass.Once] is for an action done once for the owner, such as a write to the owner's status.
 //   - [Pass.UntilChanged] calls functions (phases) in order until a phase has changed an object: later phases were
 //     decided for the state before the change.
@@ -31,9 +31,9 @@
 //
 // # Refusals
 //
-// A refused request (by a quota, a policy, a webhook, or for lack of rights) is retried after a while, which doubles
-// with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers the refusal. Errors about
-// refusals are final (see [reason.Final]): [Pass.Result] does not return these errors to the work queue, because the
-// next event would bypass the queue's own back-off. If a pass had a refusal and changed nothing, later passes try a
-// single object at a time, beginning with objects without a refusal.
+// A refused request (by a quota, a policy, a webhook, or for lack of rights) is retried after a back-off, which
+// doubles with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers the refusal. Errors
+// about refusals are final (see [reason.Final]): [Pass.Result] does not return these errors to the work queue,
+// because the queue's own back-off does not delay a reconcile triggered by an event. If a pass had a refusal and
+// changed nothing, later passes try a single object at a time, beginning with objects without a refusal.
 package fanout

@@ -216,12 +216,13 @@ func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int
 // that need no change, because of a pending hook or a back-off, do not count towards Task.Most, and so do not delay
 // other objects.
 //
-// If do fails for an object, Each goes on with all other objects, unless the API server refused the request before any
-// success: if a policy refuses all objects, Each stops after a few requests, and later passes try a single object at a
-// time. If an object was deleted or replaced (podwrite.Replaced), its error is no failure. After a request without a
-// response, or with an error of the server (5xx), the object is not tried again for a second, then for two seconds, and
-// so on up to half a minute: otherwise a failing webhook would make the controller take a Pod out of service again and
-// again. The error joins the errors of all objects. Refusals, and the errors of objects in back-off, are final.
+// If do fails for an object, Each goes on with all other objects, unless the API server refused the request before
+// any success: if a policy refuses all objects, Each stops after a few requests, and later passes try a single object
+// at a time. If an object was deleted or replaced (podwrite.Replaced), its error is no failure. After a request
+// without a response, or with an error of the server (5xx), the object is not tried again for a second, then for two
+// seconds, and so on up to half a minute: otherwise a failing webhook would make the controller take a Pod out of
+// service again and again. The error joins the errors of all objects. Refusals, and the errors of objects in
+// back-off, are final errors.
 func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T, do func(context.Context, T) (changed bool, err error)) error {
 	if len(objects) == 0 {
 		return nil
@@ -240,7 +241,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		defer func() { places.end(used) }()
 		giveBack, err := p.fanout.limit.take(ctx, p.Owner().GetNamespace())
 		if err != nil {
-			return nil // ctx has ended; Each reports this once for all objects
+			return nil // ctx has ended, and Each reports this once for all objects
 		}
 		defer giveBack()
 		if ctx.Err() != nil || p.refused.Load() > before && !succeeded.Load() {
@@ -286,16 +287,16 @@ func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T,
 	changed, err = do(ctx, object)
 	p.remember(ctx, attempt, err)
 	if err != nil && p.view.Gone(object) {
-		p.fanout.Backoff.Forget(object.GetUID()) // the event of the deletion arrived before the refusal was remembered
+		p.fanout.Backoff.Forget(object.GetUID()) // no later event would drop the remembered refusal
 	}
 	return changed, err
 }
 
-// Try calls do for an object, unless the API server refused the task for the object a moment ago. Use Try inside do of
-// Each if the refusal of an object says nothing about other objects. Try remembers a refusal, or a final error, for the
-// object (see Backoff.WasRefused). The owner is requeued at the end of the back-off, and once more soon, because other
-// objects may be handled first. If the owner's spec changes, the next attempt is allowed at once. Try does not mark the
-// pass as changed: call Try inside do of Each or Once, whose result marks the pass.
+// Try calls do for an object, unless the API server refused the task for the object a moment ago. Use Try inside do
+// of Each if the refusal of an object says nothing about other objects. Try remembers a refusal, or a final error,
+// for the object (see Backoff.WasRefused). The owner is requeued at the end of the back-off, and also soon, so that
+// other objects are handled before. If the owner's spec changes, the next attempt is allowed at once. Try does not
+// mark the pass as changed: call Try inside do of Each or Once, whose result marks the pass.
 func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	attempt := p.attempt(task)
 	attempt.Object = object
@@ -366,7 +367,8 @@ func (p *Pass) bounded(do func(context.Context, int) error) func(context.Context
 	}
 }
 
-// note records that the pass has changed objects. If more objects remain than a pass may change, the owner is requeued.
+// note records that the pass has changed objects. If objects remain because a pass may change no more, the owner is
+// requeued.
 func (p *Pass) note(changed, more bool) {
 	if !changed {
 		return

@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// view is an owner in the view of a pass.
+// view is an Observed with an owner.
 type view struct {
 	owner corev1.ConfigMap
 	now   time.Time
@@ -60,7 +60,7 @@ func forbidden(name string) error {
 
 func Example() {
 	f := fanout.New(fanout.DefaultCalls)
-	pass := f.Begin(newView("default")) // an *ownercache.View in a controller
+	pass := f.Begin(newView("default")) // in a controller, pass an *ownercache.View
 	err := pass.UntilChanged(
 		func() error {
 			made, err := pass.Create(context.Background(), fanout.Task{Name: "create Pods"}, 1000, func(_ context.Context, i int) error {
@@ -105,11 +105,11 @@ func TestEachIsolates(t *testing.T) {
 	}
 }
 
-// TestEachRefusedAfterAWrite: an object with a refused last request has not succeeded, whatever was written before, and
-// is tried again.
+// TestEachRefusedAfterAWrite: an object whose last request was refused has not succeeded, even if an earlier request
+// has changed the object, and is tried again later.
 func TestEachRefusedAfterAWrite(t *testing.T) {
 	f, v, asked := fanout.New(1), newView("a"), 0
-	for range 2 { // the second pass comes too early
+	for range 2 { // the second pass is within the back-off
 		pass := f.Begin(v)
 		err := fanout.Each(t.Context(), pass, update, pods(3), func(_ context.Context, pod *corev1.Pod) (bool, error) {
 			asked++
@@ -125,8 +125,8 @@ func TestEachRefusedAfterAWrite(t *testing.T) {
 	}
 }
 
-// TestEachOfWhatIsRefused: a policy that refuses all Pods costs a few requests once, and then a single request at a
-// time, objects without a refusal first.
+// TestEachOfWhatIsRefused: if a policy refuses all Pods, the first pass sends a few requests, and later passes send a
+// single request each, beginning with objects without a refusal.
 func TestEachOfWhatIsRefused(t *testing.T) {
 	f, v := fanout.New(3), newView("a")
 	deletePods := fanout.Task{Name: "delete Pods"}
@@ -174,7 +174,8 @@ func TestEachOfWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRemembered: an attempt not made is no refusal in the pass, so the work on others goes on.
+// TestRemembered: an attempt that is not made because of an earlier refusal does not count as a refusal in the pass,
+// so the pass continues with other objects.
 func TestRemembered(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	attempt := fanout.Attempt{Object: "u0", Task: update}
@@ -196,7 +197,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestBounds: passes of a namespace share its calls, creations included, and leave a call to others.
+// TestBounds: all passes of a namespace share the namespace's limit on concurrent calls, including creations, and a
+// further call is reserved for other namespaces.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 3
@@ -235,7 +237,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("a namespace with one Pod took %v", waited)
 		}
 		wg.Wait()
-		if most["b"] < 1 || most["b"] > calls { // a has more to do, and leaves b the unused calls
+		if most["b"] < 1 || most["b"] > calls { // a has more objects, and b uses the remaining calls
 			t.Errorf("%d calls of b side by side", most["b"])
 		}
 		delete(most, "b")
@@ -245,7 +247,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestCut: a pass works on so many objects, and asks for the next.
+// TestCut: a pass changes at most PerPass objects, and requeues the owner for the remaining objects.
 func TestCut(t *testing.T) {
 	f := fanout.New(5)
 	p := f.Begin(newView("a"))
@@ -262,12 +264,13 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestMost: a pass changes at most so many objects. Objects that need nothing or rest keep no other object waiting.
+// TestMost: a pass changes at most Task.Most objects. Objects that need no change, and objects in back-off, do not
+// delay other objects.
 func TestMost(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		most, atOnce int
-		waiting      int // of a hook
+		waiting      int // number of objects that wait for a hook
 		refused      int
 		want         int
 	}{
@@ -300,7 +303,7 @@ func TestMost(t *testing.T) {
 				if changed.Load() > 0 {
 					break
 				}
-				owner.now = begin.Add(now) // after the rest
+				owner.now = begin.Add(now) // after the back-off
 				_ = fanout.Each(t.Context(), f.Begin(owner), task, objects, do)
 				now += time.Minute
 			}
@@ -380,8 +383,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestTerminatingNamespace: nothing is tried again soon in a terminating namespace. A later attempt follows, because
-// the answer may have come from an API server that has not seen the namespace's successor.
+// TestTerminatingNamespace: in a terminating namespace, no request is retried soon. A later attempt follows, because
+// the response may have come from an API server that does not know yet that a new namespace of the same name exists.
 func TestTerminatingNamespace(t *testing.T) {
 	terminating := forbidden("web-0")
 	status := apierrors.APIStatus(nil)
@@ -403,8 +406,8 @@ func TestTerminatingNamespace(t *testing.T) {
 	}
 }
 
-// TestFailing: an object with a failing request rests, longer each time, and other objects do not. An answered request
-// is no failure.
+// TestFailing: after a failed request, the back-off of the object grows with each failure, and other objects are not
+// delayed. A conflict or a 429 is no failure.
 func TestFailing(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	broken := apierrors.NewInternalError(errors.New("no such webhook"))
@@ -425,16 +428,16 @@ func TestFailing(t *testing.T) {
 		at     time.Duration
 		answer error
 		asked  int
-		retry  bool // by the queue
+		retry  bool // whether Result returns an error, so that the queue retries
 		after  time.Duration
 		rest   time.Duration
 	}{
-		{0, broken, 2, true, 0, 0}, // woken in time as well
+		{0, broken, 2, true, 0, 0}, // the owner is requeued in time, too
 		{500 * time.Millisecond, nil, 1, false, 500 * time.Millisecond, 0},
 		{time.Second, broken, 2, true, 0, 0},
 		{2 * time.Second, nil, 1, false, time.Second, 0},
 		{3 * time.Second, broken, 2, true, 0, 0},
-		{7 * time.Second, broken, 2, true, 0, 8 * time.Second}, // no hiccup any more
+		{7 * time.Second, broken, 2, true, 0, 8 * time.Second}, // now the object counts as failed several times in a row
 		{10 * time.Second, nil, 1, false, 5 * time.Second, 5 * time.Second},
 		{15 * time.Second, nil, 2, false, 0, 0},
 		{15 * time.Second, apierrors.NewConflict(corev1.Resource("pods"), "pod-0", nil), 2, true, 0, 0},
@@ -455,7 +458,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestLongAgo: a refusal so old that another attempt would have been made since has nothing to do with a new refusal.
+// TestLongAgo: the back-off starts from First again if the previous back-off ended more than Last ago.
 func TestLongAgo(t *testing.T) {
 	for _, tc := range []struct {
 		later time.Duration
@@ -473,7 +476,7 @@ func TestLongAgo(t *testing.T) {
 	}
 }
 
-// TestInDoubt: with a write in doubt in pass after pass, passes do not follow each other faster than from the queue.
+// TestInDoubt: if every pass ends with a write of unknown outcome, the time between passes grows.
 func TestInDoubt(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	wait := func(doubt bool) time.Duration {
@@ -497,7 +500,7 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
-// TestWrongUse: a Fanout not made by New, and a task without a name, do nothing and say so.
+// TestWrongUse: a Fanout not made by New, and a task without a name, cause a final error, and no call is made.
 func TestWrongUse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fanout *fanout.Fanout
@@ -519,8 +522,8 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// TestOnce: an action that the API server has refused is tried again after a while, and an action that has failed for
-// another reason is tried again at once.
+// TestOnce: an action that the API server has refused is retried after a back-off, and an action that has failed for
+// another reason is retried at once.
 func TestOnce(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	once := func(err error) (asked bool, result error) {
@@ -547,7 +550,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestTry: a refusal of an object rests with the object alone, and other objects have their turn meanwhile.
+// TestTry: a refusal starts a back-off only for the object, and other objects are tried meanwhile.
 func TestTry(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	try := func(object types.UID, err error) (asked bool, wake time.Duration, result error) {
@@ -580,7 +583,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestReplacedIsNoRefusal: a request for a Pod with a taken name is answered with 422 too.
+// TestReplacedIsNoRefusal: the response 422 because another Pod has the name does not count as a refusal.
 func TestReplacedIsNoRefusal(t *testing.T) {
 	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -598,7 +601,8 @@ func TestReplacedIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestProtectedPodsHideNobody: a scale-in to nothing while a policy protects the first Pods in the order of deletion.
+// TestProtectedPodsHideNobody: if a policy protects the first Pods in the order of deletion, a scale-in to zero still
+// deletes all other Pods.
 func TestProtectedPodsHideNobody(t *testing.T) {
 	remove := fanout.Task{Name: "delete the Pod", First: 10 * time.Second, Last: 5 * time.Minute}
 	for _, protected := range []int{1, 3, 7, 10} {
@@ -644,8 +648,8 @@ func TestProtectedPodsHideNobody(t *testing.T) {
 	}
 }
 
-// TestPanicGivesItsPlaceBack: a panic is reported in the reconcile's own goroutine, which survives, and later calls
-// find a place.
+// TestPanicGivesItsPlaceBack: a panic in a call becomes a panic in the reconcile's goroutine, which can recover, and
+// later calls are not blocked.
 func TestPanicGivesItsPlaceBack(t *testing.T) {
 	f := fanout.New(1)
 	boom := errors.New("boom")
@@ -666,7 +670,7 @@ func TestPanicGivesItsPlaceBack(t *testing.T) {
 			run(f.Begin(newView("a")))
 			t.Errorf("%s returned", name)
 		}()
-		for range 3 { // more than there are places
+		for range 3 { // more often than the limit
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			done := 0
 			if err := fanout.Each(ctx, f.Begin(newView("a")), update, pods(1), func(context.Context, *corev1.Pod) (bool, error) { done++; return true, nil }); err != nil || done != 1 {
@@ -677,7 +681,8 @@ func TestPanicGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-// TestContextEnds: begun calls end, no call begins, and the error says why, once.
+// TestContextEnds: when a context ends, calls in progress finish, no further call starts, and the error contains the
+// cause once.
 func TestContextEnds(t *testing.T) {
 	stop := errors.New("no longer leader")
 	for _, before := range []bool{true, false} {
@@ -707,7 +712,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// TestWaitingEnds: a call waiting for a place of its namespace gives up when its context ends.
+// TestWaitingEnds: a call that waits because of the limit of its namespace returns when its context ends.
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New(1)
@@ -738,7 +743,7 @@ func TestWaitingEnds(t *testing.T) {
 	})
 }
 
-// TestFairness: a namespace with many Pods does not keep others from their turn, whenever they come.
+// TestFairness: a namespace with many Pods does not delay other namespaces for long.
 func TestFairness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New(2)
@@ -748,7 +753,7 @@ func TestFairness(t *testing.T) {
 			_ = fanout.Each(t.Context(), f.Begin(newView(namespace)), update, pods(n), func(context.Context, *corev1.Pod) (bool, error) { time.Sleep(900 * time.Millisecond); return true, nil })
 			return time.Since(start)
 		}
-		for range 5 { // owners of a single namespace
+		for range 5 { // five owners of the same namespace
 			wg.Go(func() { work("big", 100) })
 		}
 		synctest.Wait()
@@ -764,7 +769,7 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// TestSlowNamespaces: slow webhooks in several namespaces do not keep the next namespace waiting.
+// TestSlowNamespaces: slow webhooks in several namespaces do not delay another namespace.
 func TestSlowNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New(5)
@@ -786,7 +791,7 @@ func TestSlowNamespaces(t *testing.T) {
 	})
 }
 
-// TestNothingToDo asks for no place, so nobody waits for nothing.
+// TestNothingToDo: without objects, Each and Create return at once, even if the context has ended.
 func TestNothingToDo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -801,7 +806,7 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestCreateEach: a refused call comes after all others from then on, and in its place again after a success.
+// TestCreateEach: after a refusal, a call comes after all other calls, until the call succeeds.
 func TestCreateEach(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	broken := true
@@ -809,7 +814,7 @@ func TestCreateEach(t *testing.T) {
 		if i == 2 {
 			broken = false
 		}
-		v.now = v.now.Add(time.Hour) // nothing rests
+		v.now = v.now.Add(time.Hour) // all back-offs are over
 		var mu sync.Mutex
 		var order []int
 		_, err := f.Begin(v).CreateEach(t.Context(), fanout.Task{Name: "create Pods"}, 5, func(i int) string { return fmt.Sprintf("create Pod %d", i) }, func(_ context.Context, i int) error {
@@ -824,7 +829,7 @@ func TestCreateEach(t *testing.T) {
 		if (err != nil) != broken {
 			t.Errorf("%d: %v", i, err)
 		}
-		slices.Sort(order[1:min(3, len(order))]) // the calls of a batch of 1, 2 or 4 run side by side
+		slices.Sort(order[1:min(3, len(order))]) // the calls of a batch of 1, 2 or 4 run concurrently
 		if len(order) > 3 {
 			slices.Sort(order[3:])
 		}

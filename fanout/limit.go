@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// slow is the time after which a request no longer counts towards the limit. The API server alone answers faster, so a
-// slow request waits for a webhook.
+// slow is the time after which a request no longer counts towards the limit. An API server without webhooks responds
+// faster, so a slow request waits for a webhook.
 const slow = time.Second
 
-// limit bounds the number of concurrent requests: perGroup for each group, and perGroup plus two in all; slow requests
-// do not count. The last of these is reserved for a group without requests. So neither a single group nor several
-// groups with slow requests can make another group wait for long. Among the requests that may start, the longest
-// waiting request starts first.
+// limit bounds the number of concurrent requests: perGroup for each group, and perGroup plus two in all; slow
+// requests do not count. The last free request is reserved for a group without requests. So neither a single group
+// nor several groups with slow requests can make another group wait for long. Among the requests that may start, the
+// longest waiting request starts first.
 type limit struct {
 	perGroup int
 
@@ -83,7 +83,7 @@ func (l *limit) admit() {
 	})
 }
 
-// lend stops counting a slow request, so that another request may start.
+// lend excludes a slow request from the limit, so that another request may start.
 func (c *call) lend() {
 	l := c.limit
 	l.mu.Lock()

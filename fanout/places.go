@@ -2,8 +2,8 @@ package fanout
 
 import "sync"
 
-// places limits the number of objects that a task changes in a pass. An object that needed no change leaves its place
-// to another object.
+// places limits the number of objects that a task changes in a pass. If an object needed no change, another object
+// may be changed in its place.
 type places struct {
 	mu    sync.Mutex
 	freed *sync.Cond
@@ -18,7 +18,8 @@ func newPlaces(n int) *places {
 	return p
 }
 
-// take waits while a taken place may still be given back, and reports whether the caller got a place.
+// take takes a place, and reports whether there was one. If all places are taken, take waits as long as a place may
+// be given back.
 func (p *places) take() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

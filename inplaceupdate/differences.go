@@ -50,7 +50,7 @@ func (d *differ) add(path string, from, to reflect.Value) {
 	})
 }
 
-// compare descends to the innermost unequal fields that a path can name.
+// compare records the innermost fields that differ and that a path can name.
 func (d *differ) compare(path string, from, to reflect.Value) {
 	if equality.Semantic.DeepEqual(from.Interface(), to.Interface()) {
 		return

@@ -13,10 +13,10 @@
 //   - [Updater.Next] looks at a Pod during an update. Next names the grace period or the container that the update
 //     waits for, sends the next batch of images, or finishes the update by opening the readiness gate.
 //
-// Plan compares two templates, and Start applies their differences to the live Pod, so fields that webhooks have added
-// to the Pod do not matter. Plan handles separately the fields that can be updated in place, and requires all other
-// fields to be equal. A field added by a later API version therefore blocks an in-place update, without a change of
-// code.
+// Plan compares two templates, and Start applies their differences to the live Pod, so fields that webhooks have
+// added to the Pod do not matter. Plan handles separately the fields that can be updated in place, and requires all
+// other fields to be equal. A field added by a later API version therefore blocks an in-place update, even if the
+// package does not know the field.
 //
 // # What "in place" means to a container
 //
@@ -54,9 +54,9 @@
 // restart, a kubelet inspects the Pod at once, finds the gate closed, and inspects the Pod again a second later. If a
 // node agent reports a new instance as soon as the instance is created (runtimemeta.Container.CreatedAt), the update
 // completes and the gate opens before this second inspection. The kubelet must report status.observedGeneration for
-// this. The Pod never becomes Ready before the new instance is ready: a kubelet never reports Ready from the state
-// before a restart, unless the alpha feature EventedPLEG is on. A container with a startup probe is complete only
-// when the kubelet reports the instance.
+// this. The Pod never becomes Ready before the new instance is ready: a kubelet never computes Ready from the
+// container states before a restart, unless the alpha feature EventedPLEG is on. For a container with a startup
+// probe, the update is complete only when the kubelet has reported the new instance.
 //
 // # Startup probes
 //

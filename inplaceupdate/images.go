@@ -124,8 +124,8 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 	record, changed := c.record()
 	sameInstance, sameImage = !changed || id != digestOf(record.ImageID), true
 	for _, known := range c.known() {
-		// A record without a container ID was made while the instance's image was uncertain, so the image is uncertain
-		// still.
+		// A record without a container ID was made while the instance's image was uncertain, so the image is still
+		// uncertain.
 		other := known.Image != c.spec.Image || known.ContainerID == ""
 		sameInstance = sameInstance && (!other || digestOf(known.ImageID) != id)
 	}
@@ -203,8 +203,8 @@ func isName(image string) bool {
 	return image != "" && (!isID || algorithm != "sha256" && algorithm != "sha512")
 }
 
-// digestOf returns the digest in an image ID as nodes report IDs, such as docker-pullable://app@sha256:1, or the ID
-// itself if the ID names no repository.
+// digestOf returns the digest in an image ID reported by a node, such as docker-pullable://app@sha256:1. If the ID
+// contains no repository, digestOf returns the whole ID.
 func digestOf(imageID string) string {
 	if at := strings.LastIndex(imageID, "@"); at >= 0 {
 		return imageID[at+1:]
@@ -267,7 +267,7 @@ func (c *container) known() []knownImage {
 	return c.view.state.KnownImages[c.name]
 }
 
-// instance returns what is recorded about the reported instance, nil if nothing is recorded.
+// instance returns the record of the reported instance, nil if there is none.
 func (c *container) instance() *knownImage {
 	known := c.known()
 	for i := range known {
@@ -289,8 +289,8 @@ func (c *container) knownDigest(image string) string {
 	return ""
 }
 
-// learn returns what the container's status tells about the spec's image: instance and digest. ok is false unless the
-// container is known to run the image.
+// learn returns a record of the spec's image, with instance and digest from the container's status. ok is false
+// unless the container is known to run the image.
 func (c *container) learn() (fact knownImage, ok bool) {
 	if !c.settled() {
 		return knownImage{}, false
@@ -436,8 +436,8 @@ func (c *container) provenByTime() bool {
 }
 
 // timeToProof returns the result of provenByTime, and the remaining proof time, or zero if waiting proves nothing.
-// begins is set if the proof time must begin now: a kubelet reports that the spec was observed before stopping any
-// container, so the time counts only from the observation recorded in the state annotation.
+// begins is set if the proof time must begin now. The proof time counts from the observation of the spec that the
+// state annotation records, because a kubelet reports the observation before the kubelet stops any container.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0

@@ -354,7 +354,8 @@ func (v *view) firstBatch(w *work) []string {
 	return first
 }
 
-// priorities returns the launch priorities of the containers that have one, and the highest priority.
+// priorities returns the launch priorities of the named containers, as far as set, and the highest of these
+// priorities.
 func (v *view) priorities(names []string) (priorities map[string]int, highest int) {
 	highest = math.MinInt
 	for _, name := range names {

@@ -148,7 +148,7 @@ func TestPossible(t *testing.T) {
 		updater  *inplaceupdate.Updater
 		from, to *template
 		want     inplaceupdate.Plan
-		off      bool // traffic
+		off      bool // whether the update takes the Pod out of service
 	}{
 		{"nothing changed", all, newTemplate(), newTemplate(), inplaceupdate.Plan{}, false},
 		{

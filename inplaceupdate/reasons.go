@@ -4,8 +4,7 @@ import "github.com/workloadkit/workloadkit/reason"
 
 // These are reasons why a change of template cannot be made in place.
 const (
-	// ImmutableField means that a changed field cannot be changed on a live Pod, or that the kit does not support the
-	// change.
+	// ImmutableField means that a changed field cannot be changed on a live Pod, or the kit does not support the change.
 	ImmutableField reason.Code = "ImmutableField"
 	// ContainersChanged means that the new template adds, removes, renames or reorders containers.
 	ContainersChanged reason.Code = "ContainersChanged"
@@ -45,7 +44,7 @@ const (
 	// reason if the node has reported one.
 	ResizeNotDone reason.Code = "ResizeNotDone"
 	// StartNotProbed means that the kubelet reports a restarted container as started, perhaps because of the startup
-	// probe of the instance before. The Pod would be Ready with a container that has not started.
+	// probe of the previous instance. The Pod would be Ready with a container that has not started.
 	StartNotProbed reason.Code = "StartNotProbed"
 	// BatchNotReady means that containers of a lower launch priority wait until the updated containers of a higher
 	// priority are ready.
@@ -60,14 +59,14 @@ const (
 	// StateLost means that somebody has removed or replaced the annotations of a Pod during its update. Nobody knows
 	// which part of the update was delivered. Redo begins the update again.
 	StateLost reason.Code = "StateLost"
-	// UpdateBlocked means that Start was called with an impossible plan, or that the plan is impossible for the given
-	// Pod. The error wraps the reasons.
+	// UpdateBlocked means that Start was called with an impossible plan, or the plan is impossible for the given Pod.
+	// The error wraps the reasons.
 	UpdateBlocked reason.Code = "UpdateBlocked"
 	// ContainerEnded means that a container has ended for good: its restart policy is Never, or is OnFailure and the
 	// container has succeeded. The container's image can be changed, but the new image would never run.
 	ContainerEnded reason.Code = "ContainerEnded"
-	// InvalidConfig means that an Updater was not made by New, or that its configuration lacks a required key, has an
-	// invalid key name, or uses a key for two purposes.
+	// InvalidConfig means that an Updater was not made by New, or its configuration lacks a required key, has an invalid
+	// key name, or uses a key for two purposes.
 	InvalidConfig reason.Code = "InvalidConfig"
 	// InvalidArgument means that an Updater was called without a plan, with a zero time, with a plan that cannot be
 	// encoded in JSON, with a target without revision or labels, with labels that are not reserved, or with a grace

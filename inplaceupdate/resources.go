@@ -51,8 +51,8 @@ func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	return all
 }
 
-// If neither template sets a request, followLimits changes the request together with the limit. The API server sets
-// such requests to the limits when a Pod is created, but not when a limit changes later.
+// followLimits changes a request together with its limit if neither template sets the request. The API server sets
+// such a request to the limit when a Pod is created, but not when the limit changes later.
 func followLimits(changed, old, now *corev1.ResourceRequirements) {
 	for name, limit := range changed.Limits {
 		_, was := old.Requests[name]
@@ -237,7 +237,7 @@ func (c *container) isResized() bool {
 	return hasResources(&has, &c.spec.Resources)
 }
 
-// resizeTrouble returns the node's message why a resize is impossible, or deferred (KEP-1287).
+// resizeTrouble returns the node's message that says why a resize is impossible or deferred (KEP-1287).
 func resizeTrouble(pod *corev1.Pod) string {
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
 		if c := podstate.Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {

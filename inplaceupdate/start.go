@@ -361,7 +361,7 @@ type todo struct {
 // trafficOff reports whether the update restarts containers, as Plan.TrafficOff does for a plan.
 func (t *todo) trafficOff() bool { return len(t.images) > 0 || len(t.refs) > 0 || t.resizeRestarts }
 
-// putMetadata adds the metadata that no container must be restarted for.
+// putMetadata adds the changes of metadata that need no restart of a container.
 func (t *todo) putMetadata(change *podpatch.Change) {
 	change.Labels = maps.Clone(t.labels)
 	maps.Copy(change.Annotations, t.annotations)

@@ -128,8 +128,8 @@ type knownImage struct {
 	ContainerID string `json:"containerID,omitempty"`
 }
 
-// sighting is an instance of a container, and when the kubelet first reported the instance after observing the newest
-// spec.
+// sighting records an instance of a container, and when the kubelet first reported the instance after observing the
+// newest spec.
 type sighting struct {
 	ContainerID string      `json:"containerID"`
 	At          metav1.Time `json:"at"`

@@ -32,8 +32,8 @@ type view struct {
 	// lost says that the Pod's state annotation is lost, so nobody knows which images its containers run.
 	lost bool
 
-	// These fields are the memory to which the pointers and slices above refer, enough for most Pods: allocating the
-	// fields together with the view saves time, because every event of a Pod makes a view.
+	// The pointers and slices above refer to these fields, which are large enough for most Pods. Allocating the fields
+	// together with the view saves time, because every event of a Pod makes a view.
 	lean progress
 	room [4]container
 	text [480]byte
@@ -97,8 +97,9 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	return v
 }
 
-// lookAhead replaces the statuses of instances for which the node agent has reported a newer instance. Most reports
-// are not decoded, because the agent reports early only during an update.
+// lookAhead replaces the statuses of instances for which the node agent has reported a newer instance. Such a report
+// is early: the agent reports the new instance before the Pod's status does. Most reports are not decoded, because
+// agents report instances early only during an update.
 //
 // An early report counts only if the Pod has the gate and is not Ready, and if the kubelet is known to have observed
 // the Pod's spec: otherwise the kubelet may be restarting containers for an earlier spec, or may have reported the

@@ -27,8 +27,8 @@ func Example() {
 	fmt.Println(t.From, "->", t.To, "hold the gate for", t.Hold)
 	fmt.Println(t.Why)
 
-	pod.Labels["example.com/state"] = string(t.To) // as in machine.Change
-	pod.Finalizers = nil                           // drained
+	pod.Labels["example.com/state"] = string(t.To) // as machine.Change does
+	pod.Finalizers = nil                           // the hook's owner has drained the Pod
 	fmt.Println(machine.Next(pod, lifecycle.Want{Intent: lifecycle.Delete}).Act == lifecycle.DeletePod)
 	// Output:
 	// Normal -> PreparingDelete hold the gate for preDelete

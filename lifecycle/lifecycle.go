@@ -1,9 +1,9 @@
 // Package lifecycle answers "may I delete or update this Pod now, or does somebody have to finish something first?".
 //
 // A hook is a set of labels and finalizers on the Pod. A user or another controller keeps these on the Pod as long as
-// the Pod must not be touched: to drain connections, to save data, to remove an address from a load balancer. A
-// separate label of the Pod holds its state. There are three hooks: before deletion, before and after an in-place
-// update, and before a new Pod counts as Normal.
+// the Pod must not be deleted or updated: for example to drain connections, to save data, to remove an address from a
+// load balancer. A separate label of the Pod holds its state. There are three hooks: before deletion, before and
+// after an in-place update, and before a new Pod counts as Normal.
 //
 //	(unset), PreparingNormal --> Normal --> PreparingUpdate --> Updating --> Updated --> Normal
 //	any state                           --> PreparingDelete --> deleted, or back to PreparingNormal
@@ -27,7 +27,7 @@
 //   - whether the Pod is bound to a node;
 //   - the fields of [Want].
 //
-// The first possible action of this list is taken: a deletion that the owner wants, a deletion that has begun, an
+// Next takes the first possible action of this list: a deletion that the owner wants, a deletion that has begun, an
 // update, the next state of the diagram:
 //
 //	state            intent        goes to
@@ -68,7 +68,7 @@
 //     allowed, its deletion continues. Neither case is an error, so neither blocks the owner's reconciles.
 //   - If the update of a Pod in PreparingUpdate is no longer wanted, the Pod returns to Normal, whether because of a
 //     rollback or of a raised partition.
-//   - On entering Normal, the machine also releases the update hook's hold on the readiness gate.
+//   - When a Pod enters Normal, the machine also removes the update hook's holder from the readiness gate.
 //   - An unknown state is treated as PreparingNormal.
 //
 // If there is no update hook, a Pod whose update is complete moves from Updating to Normal in a single patch, without
@@ -213,11 +213,12 @@ func (h Hooks) Initial(template *metav1.ObjectMeta) State {
 	return Normal
 }
 
-// CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal after the workload was scaled
-// up: call Next with the intent Cancel for this number of Pods whose deletion was not requested by a user. staying is
-// the number of active Pods that are neither in PreparingDelete nor requested to be deleted. waiting is the number of
-// Pods in PreparingDelete whose deletion was not requested. The result is 0 if a hook sets
-// MarkNotReady: the Pods in PreparingDelete are out of service already, and clients may be draining the Pods.
+// CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal after the workload was
+// scaled up: call Next with the intent Cancel for this number of Pods whose deletion was not requested by a user.
+// staying is the number of active Pods that are neither in PreparingDelete nor requested to be deleted. waiting is
+// the number of Pods in PreparingDelete whose deletion was not requested. The result is 0 if a hook sets
+// MarkNotReady: the Pods in PreparingDelete are out of service already, and their hooks' owners may be draining the
+// Pods.
 func (h Hooks) CancelDeletions(replicas, staying, waiting int) int {
 	if h.PreDelete != nil && h.PreDelete.MarkNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkNotReady {
 		return 0

@@ -73,7 +73,7 @@ func TestHooked(t *testing.T) {
 	}
 }
 
-// Possible relations of a Pod to a hook.
+// These are the possible relations of a Pod to a hook.
 var (
 	none     = hookFacts{}
 	empty    = hookFacts{configured: true, empty: true, allHooked: true}
@@ -102,7 +102,7 @@ func TestNext(t *testing.T) {
 		Settled, Complete, KeepUnset, Unscheduled bool
 		AnyNode                                   bool
 	}
-	type T struct { // the releases are in checkTransition
+	type T struct { // checkTransition checks the releases
 		To     State
 		Act    Action
 		Awaits awaited
@@ -240,7 +240,7 @@ func everything(f func(facts)) {
 	}
 }
 
-// honour returns the facts after somebody has met the transition's condition and the owner has acted.
+// honour returns the facts after the awaited condition has become true and the owner has acted.
 func honour(f facts, d decision) facts {
 	f.state = d.To
 	if d.Rearm {
@@ -265,8 +265,8 @@ func honour(f facts, d decision) facts {
 	return f
 }
 
-// TestNoStateWithoutExit checks over all states and facts that a Pod reaches its end in a few steps if hooks are
-// honoured, and that each single answer makes sense.
+// TestNoStateWithoutExit checks, for all states and facts, that a Pod reaches a final state in a few steps if the
+// hooks' owners do their part, and that each single transition is valid.
 func TestNoStateWithoutExit(t *testing.T) {
 	cases := 0
 	everything(func(start facts) {
@@ -288,7 +288,7 @@ func TestNoStateWithoutExit(t *testing.T) {
 			if resting && (n.To == normal || n.To == unset) {
 				return
 			}
-			if resting && n.To == preparingUpdate { // the owner is undecided; both ways out must work
+			if resting && n.To == preparingUpdate { // the owner has not decided; both exits must work
 				f.Settled = start.Complete
 				if !f.Settled {
 					f.Intent = Update
@@ -437,7 +437,7 @@ func TestInitialAndStamp(t *testing.T) {
 	}
 }
 
-// TestStampHooks: new Pods are held from their first update and deletion on.
+// TestStampHooks: the hooks hold new Pods before their first update and deletion.
 func TestStampHooks(t *testing.T) {
 	hook := func(change ...func(*Hook)) *Hook {
 		h := &Hook{Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"}}
@@ -485,7 +485,7 @@ func TestNew(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		keys Keys
-		want []string // in the error
+		want []string // parts of the error's text
 	}{
 		{"good keys", keys, nil},
 		{"the zero value", Keys{}, []string{"Keys.State is required", "Keys.Timestamp is required"}},
@@ -522,7 +522,7 @@ func TestNodeIsAwaited(t *testing.T) {
 	}
 }
 
-// TestZeroMachine: a program without New writes no label without a name.
+// TestZeroMachine: a Machine that New has not made never writes a label with an empty name.
 func TestZeroMachine(t *testing.T) {
 	hook := &Hook{Finalizers: []string{"f"}}
 	pod := newPod(unset, map[string]string{"": "Updating"}, "f")
@@ -578,7 +578,8 @@ func TestCancelDeletions(t *testing.T) {
 	}
 }
 
-// TestWalks follows a Pod through whole stories. In each step somebody acts, and then the owner passes.
+// TestWalks follows a Pod through whole sequences. In each step, somebody changes the Pod or the owner's wish, and
+// then the owner is reconciled.
 func TestWalks(t *testing.T) {
 	hook := func(name string, mark bool) *Hook {
 		return &Hook{Labels: map[string]string{name: "on"}, Finalizers: []string{"f/" + name}, MarkNotReady: mark}
@@ -602,7 +603,7 @@ func TestWalks(t *testing.T) {
 		name  string
 		hooks Hooks
 		steps []func(*S)
-		want  string // state after each step, with the holders of the gate; "deleted" ends it
+		want  string // state after each step, with the holders of the gate; "deleted" is last
 	}{
 		{
 			"L-3 L-4 L-11 an update with hooks",
@@ -697,8 +698,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// FuzzSchedules lets users remove and add labels and finalizers on a real Pod while the owner changes its mind, then
-// honours all hooks and expects the Pod in Normal with nobody holding its gate.
+// FuzzSchedules lets users remove and add labels and finalizers of a Pod while the owner's wishes change at random.
+// Then the hooks' owners do their part, and the Pod must be in Normal, without holders of its gate.
 func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(0b111), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add(uint8(0b010), []byte{1, 10, 5, 1, 10, 10, 0, 7})
@@ -775,7 +776,7 @@ type simulation struct {
 	path                         []string
 }
 
-// step decides once and writes the result, and reports whether the Pod was deleted.
+// step calls Next once and writes the result, and reports whether the Pod was deleted.
 func (s *simulation) step() bool {
 	want := Want{Settled: s.atTarget, Complete: s.complete}
 	switch {
@@ -818,7 +819,7 @@ func (s *simulation) step() bool {
 	return false
 }
 
-// honour meets the condition for which the Pod waits.
+// honour makes the condition true for which the Pod waits.
 func (s *simulation) honour() {
 	hook := s.m.hooks.of(s.last.hook)
 	if hook == nil {

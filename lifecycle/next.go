@@ -157,7 +157,7 @@ func (d *decision) toUpdate(f *facts, state State) {
 		d.wait(hookReleased, InPlaceUpdate)
 		return
 	}
-	// When a Pod is being updated, its hook was released before, and was not restored since.
+	// In Updating and Updated, the hook was released before the update, and must not hold the Pod again.
 	if state != Updating && state != Updated && f.inPlaceUpdate.hooked {
 		d.To = PreparingUpdate
 		d.wait(hookReleased, InPlaceUpdate)
@@ -221,8 +221,8 @@ func (d *decision) toNormal(f *facts) {
 
 func (d *decision) wait(what awaited, hook HookName) { d.awaits, d.hook = what, hook }
 
-// readiness decides in each pass, from the state alone, whether the gate must be closed. So a Pod that leaves a state
-// in any way does not keep a holder of the gate.
+// readiness decides in each pass, from the state alone, whether the gate must be closed. So the gate keeps no holder
+// after a Pod has left a state, whatever the way.
 func (d *decision) readiness(f *facts) {
 	switch {
 	case d.To == PreparingDelete && f.preDelete.markNotReady:

@@ -174,7 +174,7 @@ func (f *fieldRequirement) matches(node *corev1.Node) bool {
 	return (have == f.value) != f.differs
 }
 
-// explain adds to the Verdict why the Node matches none of the terms.
+// explain adds reasons to the Verdict: the reasons why the Node matches none of the terms.
 func (a *affinity) explain(node *corev1.Node, v *Verdict) {
 	if len(a.terms) == 0 {
 		v.refuse(node, reason.Reason{

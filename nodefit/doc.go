@@ -15,23 +15,23 @@
 //     taint of effect NoSchedule, no Pod is created on the Node, but a Pod that already runs on the Node stays.
 //
 // A cordoned Node counts as tainted with node.kubernetes.io/unschedulable, even before the Node controller adds the
-// taint. Fits ignores resources, ports and the affinity to other Pods, which the scheduler and the kubelet check. A job
-// that is complete when its Pod has run on each Node must leave out Nodes that are too small for the Pod even if
-// nothing else runs on the Node: see [SizeOf].
+// taint. Fits ignores resources, ports and the affinity to other Pods, which the scheduler and the kubelet check. If
+// a job is complete only after its Pod has run on each Node, the job must leave out Nodes that are too small for the
+// Pod even without other Pods: see [SizeOf].
 //
-// Pass the tolerations that the controller adds to its Pods to New, so Fits judges the Pod as created, and bind a new
-// Pod to its Node with [Requirements.Place]. [DaemonSetTolerations] are the tolerations that Kubernetes adds to Pods of
-// DaemonSets.
+// Pass the tolerations that the controller adds to its Pods to New, so that Fits uses the tolerations that the
+// created Pod will have. Pin a new Pod to its Node with [Requirements.Place]. [DaemonSetTolerations] are the
+// tolerations that Kubernetes adds to Pods of DaemonSets.
 //
 // # Pods for a Node
 //
-// [Requirements.Place] adds the tolerations to a Pod and calls [Pin]. Pin names the Node in the Pod's affinity, so that
-// the scheduler binds the Pod to this Node once the Node has enough free resources. [NodeOf] returns the Node to which
-// a Pod is bound or pinned. [PodName] gives the Pod of a Node a fixed name, so that nobody can create the Pod twice.
-// Package rollout/pernode decides which Nodes need a Pod.
+// [Requirements.Place] adds the tolerations to a Pod and calls [Pin]. Pin names the Node in the Pod's affinity, so
+// that the scheduler binds the Pod to this Node once the Node has enough free resources. [NodeOf] returns the Node to
+// which a Pod is bound or pinned. [PodName] gives the Pod of a Node a fixed name, so that two processes cannot create
+// the Pod twice. Package rollout/pernode decides which Nodes need a Pod.
 //
-// Nodes report their health all the time: on an update of a Node ask [Changed] first, and [ChangedSize] if the
-// controller checks resources.
+// Nodes report their health all the time. On an update of a Node, first find out with [Changed] whether the update
+// matters, and with [ChangedSize] if the controller checks resources.
 //
 // All functions are pure and safe for concurrent use, and never modify Nodes. Tolerate and Pin modify the given spec,
 // but no memory shared with other specs.

@@ -14,7 +14,7 @@ func Example() {
 	daemon := nodefit.DaemonSetTolerations(template.HostNetwork)
 	requirements, err := nodefit.New(&template, daemon...)
 	if err != nil {
-		fmt.Println(err) // an uncompiled part fits no Node
+		fmt.Println(err) // an invalid part fits no Node
 	}
 	for _, node := range []*corev1.Node{
 		{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}, Spec: corev1.NodeSpec{Unschedulable: true}},

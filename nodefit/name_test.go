@@ -16,18 +16,19 @@ import (
 func untaken(string) bool { return false }
 
 func ExamplePodName() {
-	exists := map[string]bool{} // ask the cache of Pods
+	exists := map[string]bool{} // in a controller, look into the cache of Pods
 	taken := func(name string) bool { return exists[name] }
 	first := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken)
 	again := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the API server refuses the name
 	exists[first] = true
-	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the Pod in its place
+	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the name for a second Pod
 	fmt.Println(strings.HasPrefix(first, "agent-"), again == first, beside == first)
 	// Output: true true false
 }
 
-// hashed is the end of a name, computed by hand: the hash FNV-1a of 32 bits, with digits replaced by letters that form
-// no words. Other versions of the package must find the same end, because two versions would otherwise create two Pods.
+// hashed computes the end of a name independently: the hash FNV-1a of 32 bits, with an alphabet that forms no words.
+// Every version of the package must compute the same end, because otherwise two versions of a controller would create
+// two Pods.
 func hashed(text string) string {
 	h := uint32(2166136261)
 	for _, b := range []byte(text) {
@@ -42,7 +43,7 @@ func hashed(text string) string {
 
 func TestPodName(t *testing.T) {
 	for _, tc := range []struct {
-		name, owner, want string // of the owner
+		name, owner, want string // owner is the name of the owner
 	}{
 		{"as it is", "agent", "agent"},
 		{"the longest that is", strings.Repeat("a", 52), strings.Repeat("a", 52)},
@@ -65,7 +66,7 @@ func TestPodName(t *testing.T) {
 	}
 }
 
-// TestPodNameIsValid: whatever the Node and the owner are called, and however many names are taken.
+// TestPodNameIsValid: names are valid for any names of Node and owner, even if many names are taken.
 func TestPodNameIsValid(t *testing.T) {
 	for _, owner := range []string{"a", "agent-1", strings.Repeat("a-b.", 60) + "c", strings.Repeat("x", 253), strings.Repeat("x", 51) + "-y"} {
 		for i := range 2000 {
@@ -84,8 +85,8 @@ func TestPodNameIsValid(t *testing.T) {
 	}
 }
 
-// TestPodNamesAreApart: 10,000 Nodes of an owner have distinct names, nearly all at the first attempt. Another owner's
-// names differ, even if its name begins alike.
+// TestPodNamesAreApart: the Pods for 10,000 Nodes have distinct names, nearly all at the first attempt. The Pods of
+// another owner have other names, even if both owners' names begin with the same text.
 func TestPodNamesAreApart(t *testing.T) {
 	taken := map[string]bool{}
 	again := 0
@@ -108,7 +109,7 @@ func TestPodNamesAreApart(t *testing.T) {
 	}
 }
 
-// TestPodNameOfOne: no other Node, owner or revision has the name.
+// TestPodNameOfOne: the names for other Nodes, owners and revisions differ.
 func TestPodNameOfOne(t *testing.T) {
 	names := []string{
 		nodefit.PodName("agent", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n2", "r1", untaken), nodefit.PodName("agent", "u2", "n1", "r1", untaken),

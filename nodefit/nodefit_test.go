@@ -22,7 +22,7 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Value: value, Effect: effect}
 }
 
-// requires returns a spec with a required node affinity of the terms.
+// requires returns a spec whose required node affinity has the given terms.
 func requires(terms ...corev1.NodeSelectorTerm) corev1.PodSpec {
 	return corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
@@ -58,7 +58,7 @@ func TestFits(t *testing.T) {
 		Code reason.Code
 		Path string
 	}
-	// A Pod's rights on a Node.
+	// These are the expected verdicts: a Pod may run, may only stay, or must leave.
 	const (
 		run = iota
 		stay
@@ -233,7 +233,7 @@ func TestReasonsReadWell(t *testing.T) {
 	}
 }
 
-// TestReasonsAreBounded: a spec of many requirements gives ten reasons for each of many Nodes, and the same verdict.
+// TestReasonsAreBounded: a Verdict has at most ten reasons, however many requirements the Node does not meet.
 func TestReasonsAreBounded(t *testing.T) {
 	many := corev1.PodSpec{NodeSelector: map[string]string{}}
 	var list []corev1.NodeSelectorTerm
@@ -312,7 +312,8 @@ func TestNewNamesEverythingThatCannotBeCompiled(t *testing.T) {
 	}
 }
 
-// TestHealthTolerations: a Node of doubtful health keeps its running Pods, and a Node being emptied does not.
+// TestHealthTolerations: the tolerations cover the taints of an unhealthy Node, but not the taints of a Node that is
+// being drained or shut down.
 func TestHealthTolerations(t *testing.T) {
 	fits := func(edit func(*corev1.Node), tolerations ...corev1.Toleration) bool {
 		requirements, err := nodefit.New(&corev1.PodSpec{}, tolerations...)
@@ -450,7 +451,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPlace: a Pod gets the judged tolerations and its Node.
+// TestPlace: Place adds the tolerations given to New, and pins the Pod to the Node.
 func TestPlace(t *testing.T) {
 	template := corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}}
 	requirements, err := nodefit.New(&template, nodefit.DaemonSetTolerations(true)...)

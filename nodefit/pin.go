@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotPinned means that a Pod is not bound to a Node, and that its affinity names no Node.
+// NotPinned means that a Pod is not bound to a Node, and its affinity names no Node.
 const NotPinned reason.Code = "NotPinned"
 
 // Pin makes the spec's required node affinity name the Node, so that the scheduler can bind the Pod only to this Node.

@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// The file compares verdicts with slow, literal readings of the rules: the Nodes of a daemon's Pod, the meaning of a
-// term, and the API's own check of tolerations.
+// The file compares verdicts with a slow, simple implementation of the documented rules: the Nodes of a DaemonSet's
+// Pods, the meaning of a term, and the API's own check of tolerations.
 
 // verdict is a Verdict without its reasons.
 type verdict struct{ Run, Continue bool }
@@ -50,7 +50,7 @@ func termFits(t corev1.NodeSelectorTerm, node *corev1.Node) bool {
 	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 		return false
 	}
-	// A senseless requirement spoils its term, whatever the other requirements say.
+	// A term with an invalid requirement matches no Node, whatever its other requirements.
 	return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !labelFits(r, node.Labels) }) &&
 		!slices.ContainsFunc(t.MatchFields, func(r corev1.NodeSelectorRequirement) bool {
 			value := ""
@@ -90,7 +90,7 @@ func labelFits(r corev1.NodeSelectorRequirement, labels map[string]string) bool 
 	return false
 }
 
-// choices makes specs and Nodes from a fuzzer's bytes.
+// choices decodes specs and Nodes from a fuzzer's bytes.
 type choices []byte
 
 func (c *choices) below(n int) int {
@@ -191,7 +191,7 @@ func FuzzFits(f *testing.F) {
 			}
 		}
 
-		// A pinned Pod fits its Node alone, and the original's affinity stays unchanged.
+		// A pinned Pod fits only its Node, and the affinity of the original spec is unchanged.
 		shallow := spec
 		nodefit.Pin(&shallow, node.Name)
 		if diff := cmp.Diff(*before, spec); diff != "" {

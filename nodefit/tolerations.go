@@ -37,8 +37,8 @@ func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
 
 // HealthTolerations returns tolerations of the taints that Kubernetes adds to an unhealthy Node: a Node that is not
 // ready, is unreachable, has no network, or lacks disk, memory or process ids. Such taints are often removed within
-// seconds. Pass HealthTolerations to New when judging running Pods that should survive such taints. If the problem
-// lasts, Kubernetes itself evicts Pods without the toleration.
+// seconds. Pass HealthTolerations to New to find out which running Pods may stay on their Nodes despite such taints.
+// If the problem lasts, Kubernetes itself evicts Pods without the toleration.
 func HealthTolerations() (all []corev1.Toleration) {
 	for _, key := range []string{
 		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable,

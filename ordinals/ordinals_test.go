@@ -33,7 +33,7 @@ func Example() {
 	// Output: web-0 web-2 web-3 web-4 web-8 false
 }
 
-// entries turns "1" into an integer and everything else into a string.
+// entries returns "1" as an integer, and text that is no number as a string.
 func entries(list ...string) []intstr.IntOrString {
 	out := make([]intstr.IntOrString, len(list))
 	for i, s := range list {
@@ -83,7 +83,7 @@ func TestOf(t *testing.T) {
 
 func TestOfRefuses(t *testing.T) {
 	tooLarge := ordinals.Max
-	tooLarge++ // negative where an int has 32 bits
+	tooLarge++ // negative if an int has 32 bits
 	for _, tc := range []struct {
 		name            string
 		start, replicas int
@@ -267,7 +267,7 @@ func TestSortPods(t *testing.T) {
 	}
 }
 
-// FuzzParseName: a name is accepted only if Name gives the name back.
+// FuzzParseName: ParseName accepts a name only if Name returns the same name for the parts.
 func FuzzParseName(f *testing.F) {
 	for _, s := range []string{"web-0", "web-01", "a-b-2147483648", "--", "-", "web-+1"} {
 		f.Add(s)
@@ -280,7 +280,7 @@ func FuzzParseName(f *testing.F) {
 	})
 }
 
-// FuzzSet holds every operation against a plain list.
+// FuzzSet compares every operation with the same operation on a plain list.
 func FuzzSet(f *testing.F) {
 	f.Add(uint8(0), uint8(4), []byte{1, 1})
 	f.Add(uint8(2), uint8(4), []byte{1, 1, 3, 3})
@@ -347,7 +347,7 @@ func check(t *testing.T, set ordinals.Set, want []int) {
 		if gotRank, got := ascending(o); got != found || gotRank != rank {
 			t.Fatalf("Ascending: %d = %d, %v; want %d, %v", o, gotRank, got, rank, found)
 		}
-		far := o * 37 % 600 // down as well as up
+		far := o * 37 % 600 // descending as well as ascending
 		if gotRank, got := jumping(far); got != slices.Contains(want, far) || gotRank != lower(want, far) {
 			t.Fatalf("Ascending, up and down: %d = %d, %v; want %d of %v", far, gotRank, got, lower(want, far), want)
 		}
@@ -401,7 +401,7 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// millionReserved are a million reserved numbers.
+// millionReserved returns lists of a million reserved numbers: as ranges, and as single numbers.
 func millionReserved() map[string][]intstr.IntOrString {
 	ranges, numbers := make([]intstr.IntOrString, 10_000), make([]intstr.IntOrString, 1_000_000)
 	for i := range ranges {
@@ -415,7 +415,7 @@ func millionReserved() map[string][]intstr.IntOrString {
 	return map[string][]intstr.IntOrString{"one range": entries("1-1000000"), "10,000 ranges": ranges, "numbers": numbers, "numbers in no order": shuffled}
 }
 
-// BenchmarkOf wants ten thousand ordinals beside a million reserved ones.
+// BenchmarkOf computes ten thousand ordinals with a million reserved numbers.
 func BenchmarkOf(b *testing.B) {
 	lists := millionReserved()
 	for _, name := range slices.Sorted(maps.Keys(lists)) {

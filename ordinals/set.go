@@ -28,8 +28,8 @@ import (
 
 const (
 	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be parsed or is
-	// negative, or that a range ends before its start. Do not change such a workload's Pods: treating the list as empty
-	// would create and delete Pods.
+	// negative, or a range ends before its start. Do not change such a workload's Pods: treating the list as empty would
+	// create and delete Pods.
 	InvalidOrdinal reason.Code = "InvalidOrdinal"
 	// OrdinalOverflow means that the last Pod would get an ordinal above Max.
 	OrdinalOverflow reason.Code = "OrdinalOverflow"

@@ -61,8 +61,8 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 // AddController adds the controller of the owners to the manager. Changes of an owner's spec, labels and annotations
 // enqueue the owner, but changes of its status do not. Events of its Pods and claims, of the claims of its numbered
 // Pods (recognised by name, pvc.Numbered), and calls of Wake also enqueue the owner. For an owner with 250 Pods or
-// more, passes begin at least 50 us per Pod apart: 0.5 s for 10,000 Pods. Events that arrive in between lead to a
-// single pass.
+// more, the time between the beginnings of two passes is at least 50 us for each Pod: 0.5 s for 10,000 Pods. Events
+// that arrive in between lead to a single pass.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)

@@ -9,7 +9,7 @@
 // event sources they need.
 //
 //	v, result, err := r.cache.Observe(ctx, req)
-//	if v == nil || v.Owner.DeletionTimestamp != nil { // what an owner leaves behind is collected as garbage
+//	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the objects
 //		return result, err
 //	}
 //	// decide on v.Owner, v.Pods, v.Revisions; write through v.Client

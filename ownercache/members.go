@@ -15,8 +15,8 @@ import (
 // memberIndex is the name of the index of Pods by the owners that Options.Members returns.
 func (c *Cache[O]) memberIndex() string { return "workloadkit/members/" + c.kind.GroupKind().String() }
 
-// memberOf returns two index keys for each owner that a Pod belongs to: the owner's name alone, and with the Pod's
-// namespace.
+// memberOf returns two index keys for each owner that a Pod belongs to: the owner's name, and the owner's name with
+// the Pod's namespace.
 func (c *Cache[O]) memberOf(pod *corev1.Pod) (keys []string) {
 	for _, name := range c.options.Members(pod) {
 		keys = append(keys, name, pod.Namespace+"/"+name)

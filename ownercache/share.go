@@ -92,8 +92,8 @@ func shareString(s *string, like string) {
 	}
 }
 
-// shareEntries shares the keys of maps even if the values differ. An assignment to a map keeps the old key, so the
-// entry is deleted first.
+// shareEntries shares the keys of maps even if the values differ. An assignment to an existing entry keeps the old
+// key, so the entry is deleted first.
 func shareEntries(m, like map[string]string) {
 	for key, other := range like {
 		value, ok := m[key]
@@ -150,7 +150,7 @@ func (s *Sharer) Transform(obj any) (any, error) {
 	defer s.mu.Unlock()
 	known, ok := s.models[owner.UID]
 	if s.models == nil || !ok && len(s.models) >= maxModels {
-		// The models are dropped when there are too many owners; existing owners get new models with their next Pods.
+		// All models are dropped when there are too many owners; existing owners get new models with their next Pods.
 		s.models = map[types.UID]models{}
 	}
 	last, reported := known.last.Value(), known.reported.Value()
@@ -158,7 +158,7 @@ func (s *Sharer) Transform(obj any) (any, error) {
 		Share(pod, last)
 	}
 	if reported != nil && reported != last {
-		// The containers of the spec may be shared with the last Pod by now, and must not be modified.
+		// The containers of the spec may now be shared with the last Pod, and must not be modified.
 		shareStatus(pod, reported)
 	}
 	known.last = weak.Make(pod)

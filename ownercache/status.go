@@ -107,8 +107,8 @@ func (v *View[O]) seenStatus(status any) (any, error) {
 }
 
 // PatchSpec merges fields into the owner's spec, for the few spec fields that a controller itself writes. version is
-// the result of WriteStatus, so only somebody else's change leads to a conflict, recognised by apierrors.IsConflict. A
-// missing owner is no error.
+// the result of WriteStatus, so only a change by another client leads to a conflict (apierrors.IsConflict). A missing
+// owner is no error.
 func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[string]any) error {
 	name := fmt.Sprintf("%s %s/%s", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": v.Owner.GetUID(), "resourceVersion": version}, "spec": fields})

@@ -30,7 +30,7 @@ type Orders struct {
 	Rest func(*Pod) time.Duration
 }
 
-// Choice names the Pods on which the actions of a rollout.Step are taken. Process each list in its order.
+// Choice lists the Pods for the actions of a rollout.Step. Process each list in its order.
 type Choice struct {
 	// Leaving are Pods that wait until their hook releases them for deletion. Call executor.Turn.Delete for these Pods
 	// first: the call deletes a Pod whose hook has released the Pod. Leaving is empty if owners have no hooks.
@@ -49,8 +49,8 @@ type Choice struct {
 
 // ChooseDeletions returns the Pods to delete in a step, as Leaving and Delete of the choice. Among the surplus Pods,
 // Pods of the old revision come first, up to Step.DeleteOld, whether available or not: if a user scales in during a
-// rollout, Pods are deleted that the rollout would have replaced. Within a revision, unready Pods and young Pods come
-// first, see podorder.Deletion.
+// rollout, the deleted Pods are Pods that the rollout would have replaced. Within a revision, unready Pods and young
+// Pods come first, see podorder.Deletion.
 func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	c.Leaving = s.Select(func(p *Pod) bool { return p.Leaving })
 	order := podorder.Deletion{

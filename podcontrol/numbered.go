@@ -107,8 +107,8 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 // maxWhy limits the number of bytes that Explain copies from a Pod's own message.
 const maxWhy = 300
 
-// Explain returns the reasons why a step is not larger. To the reason OrderedWait, Explain adds the Pod that the step
-// waits for, and why this Pod is not ready.
+// Explain returns the reasons why a step is not larger. If a reason is OrderedWait, Explain adds the Pod for which
+// the step waits, and why this Pod is not ready.
 func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {
@@ -139,8 +139,8 @@ func (n *Numbered) Of(list []int) []*corev1.Pod {
 	return pods
 }
 
-// Sort puts the Pods into update order, for numbered.Spec.Unordered: the highest ordinals first, and then as the
-// order says.
+// Sort puts the Pods into update order, for numbered.Spec.Unordered: by the given order, and Pods that the order
+// considers equal by descending ordinals.
 func (n *Numbered) Sort(order podorder.Update) {
 	slices.SortFunc(n.Pods, func(a, b numbered.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
 	pods, described := make([]*corev1.Pod, len(n.Pods)), make(map[*corev1.Pod]numbered.Pod, len(n.Pods))

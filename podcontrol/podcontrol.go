@@ -123,7 +123,7 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 const InvalidRules reason.Code = "InvalidRules"
 
 // GateMissing means that a Pod is not updated in place because the Pod lacks the readiness gate for updates: when the
-// Pod was created, its owner's rules were to recreate Pods.
+// Pod was created, its owner's rules did not allow in-place updates.
 const GateMissing reason.Code = "GateMissing"
 
 // Policy says how Pods are updated to another revision.

@@ -55,14 +55,15 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 	}
 }
 
-// Pod is an active Pod with what its owner knows about the Pod.
+// Pod is an active Pod with the facts that its owner knows about the Pod.
 type Pod struct {
 	*corev1.Pod
 	Facts
 
 	// Updated Pods are at the update revision.
 	Updated bool
-	// Available Pods count as in service: ready for long enough, and in a lifecycle state that counts.
+	// Available Pods count as in service: ready for long enough, and in a lifecycle state in which Pods count as
+	// available.
 	Available bool
 	// Leaving Pods wait for their hook and will then be deleted.
 	Leaving bool
@@ -86,8 +87,8 @@ type Want struct {
 	Delete []string
 	// Selector is the owner's selector. If nil, all of the owner's Pods are selected.
 	Selector labels.Selector
-	// Away reports whether an active Pod is about to become unavailable for a cause outside of the Pod, such as a
-	// restart of containers. Such a Pod does not count as available, whether ready or not. Nil for none.
+	// Away reports whether an active Pod is about to become unavailable because of an external action, such as a restart
+	// of containers. Such a Pod does not count as available, whether ready or not. Nil for none.
 	Away func(*corev1.Pod) bool
 }
 
@@ -262,7 +263,7 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 	return s
 }
 
-// read adds what depends on the owner and on the time to the Facts of a Pod.
+// read adds to the Facts of a Pod all values that depend on the owner and on the time.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)

@@ -75,7 +75,7 @@ func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan,
 		if !errors.Is(err, inplaceupdate.UpdateBlocked) {
 			return step, err
 		}
-		why, _ = errors.AsType[reason.List](err) // reasons that concern only this Pod
+		why, _ = errors.AsType[reason.List](err) // reasons against an in-place update of only this Pod
 	}
 	if rules.Policy == InPlaceOnly {
 		return Step{Act: Blocked, Why: why}, nil
@@ -228,8 +228,8 @@ func (c *Control) HeldBy(pod *corev1.Pod, rules Rules) reason.List {
 	return slices.DeleteFunc(why, func(r reason.Reason) bool { return r.Code != lifecycle.HookHolds && r.Code != lifecycle.HookMissing })
 }
 
-// Lost returns an error if somebody has removed or replaced the recorded state of a running update, judged by the Pod's
-// gate or lifecycle state. Lost returns nil if the state is not lost. The code is inplaceupdate.StateLost.
+// Lost returns an error if somebody has removed or replaced the recorded state of a running update, according to the
+// Pod's gate or lifecycle state. Lost returns nil if the state is not lost. The code is inplaceupdate.StateLost.
 func (c *Control) Lost(pod *corev1.Pod) error {
 	err := c.config.InPlace.Lost(pod, c.RevisionOf(pod), c.StateOf(pod) == lifecycle.Updating)
 	if errors.Is(err, inplaceupdate.StateLost) {

@@ -62,7 +62,7 @@ func factsOf(pod *corev1.Pod) facts {
 	return f
 }
 
-// instant makes a time comparable as a number. An unset time counts as later than all set times.
+// instant makes a time comparable as a number. A zero time counts as later than all other times.
 func instant(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MaxInt64

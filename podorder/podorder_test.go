@@ -112,7 +112,7 @@ func ExampleDeletion() {
 	// Output: delete a first: its node holds two
 }
 
-// expectOrder shuffles the Pods before the sort, so no test passes by stability.
+// expectOrder shuffles the Pods before each sort, so that no test passes only because the sort is stable.
 func expectOrder(t *testing.T, sort func([]*corev1.Pod), want []*corev1.Pod) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -126,7 +126,7 @@ func expectOrder(t *testing.T, sort func([]*corev1.Pod), want []*corev1.Pod) {
 	}
 }
 
-// byDefault sorts for updates when nothing else is said.
+// byDefault sorts by the zero Update.
 func byDefault(pods []*corev1.Pod) { podorder.Update{}.Sort(pods, nil) }
 
 func TestUpdate(t *testing.T) {
@@ -164,7 +164,7 @@ func TestUpdateIsStable(t *testing.T) {
 	}
 }
 
-// TestUpdateSteps: each step has the last word over the earlier steps.
+// TestUpdateSteps: each step takes precedence over the earlier steps.
 func TestUpdateSteps(t *testing.T) {
 	priority, err := podorder.CompileWeights("w", []podorder.WeightTerm{{Selector: selector("tier", "canary"), Weight: 1}})
 	if err != nil {
@@ -323,7 +323,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// row makes numbered Pods from letters: in "m m u" two Pods match the term x=m and a Pod does not.
+// row returns numbered Pods, a Pod for each letter: in "m m u", two Pods match the term x=m, and a Pod does not.
 func row(kinds string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	counts := map[string]int{}
@@ -349,9 +349,11 @@ func TestScatter(t *testing.T) {
 		{"O-4 two and two", []podorder.ScatterTerm{m}, "u u m m", "", "m0 u0 u1 m1"},
 		{"O-4 many others", []podorder.ScatterTerm{m}, "m m m u u u u u u u", "", "m0 u0 u1 u2 u3 m1 u4 u5 u6 m2"},
 		{"O-4 many matches", []podorder.ScatterTerm{m}, "m m m m m m u u", "", "m0 m1 m2 u0 m3 m4 u1 m5"},
-		// Waiting m=1, n=4; all tm=2, tn=5: 5/2 < 4/1, so sizes 1 and 3, count 1, and an unmatched Pod goes first.
+		// With m=1 and n=4 of the waiting Pods, and tm=2 and tn=5 of all Pods, 5/2 < 4/1: so the sizes are 1 and 3, the
+		// count is 1, and an unmatched Pod comes first.
 		{"O-4 step 4 surplus of others", []podorder.ScatterTerm{m}, "m m u u u u", "m u", "u0 m0 u1 u2 u3 m1"},
-		// Waiting m=2, n=2; all tm=6, tn=2: 2/6 < 2/2, so sizes 3 and 1, count 0.
+		// With m=2 and n=2 of the waiting Pods, and tm=6 and tn=2 of all Pods, 2/6 < 2/2: so the sizes are 3 and 1, and the
+		// count is 0.
 		{"O-4 step 4 no whole group", []podorder.ScatterTerm{m}, "m m m u u", "m m m m", "u0 u1 m0 m1 m2"},
 		{"O-4 step 4 equal proportion", []podorder.ScatterTerm{m}, "m m m u u u u", "m m u u u u", "m0 u0 u1 m1 u2 u3 m2"},
 		{"O-4 terms by number of matches", []podorder.ScatterTerm{k, m}, "m m m k k u u", "", "k0 m0 m1 u0 u1 m2 k1"},
@@ -377,7 +379,8 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// FuzzScatter checks that scattering loses and doubles nobody, keeps the order among equals and ends with a match.
+// FuzzScatter checks that scattering neither loses nor duplicates a Pod, keeps the order among the Pods of a term,
+// and puts a matching Pod last.
 func FuzzScatter(f *testing.F) {
 	f.Add([]byte("mmmuuu"), []byte(""))
 	f.Add([]byte("mmuuuukkk"), []byte("mmmmmmu"))
@@ -463,7 +466,7 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// TestDeletionByStateAlone: neither costs nor crowded nodes count.
+// TestDeletionByStateAlone: with StateAlone, neither deletion costs nor crowded nodes affect the order.
 func TestDeletionByStateAlone(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -496,17 +499,17 @@ func TestDeletionSpreads(t *testing.T) {
 		d    podorder.Deletion
 		want []*corev1.Pod
 	}{
-		// Ranks: zone a 4,3,2,1 and zone b 2,1, each times ln 4.
+		// The ranks are 4, 3, 2, 1 in zone a and 2, 1 in zone b, each times ln 4.
 		{"C-25 the crowded domain first", podorder.Deletion{Constraints: zone, NodeLabels: facts}, []*corev1.Pod{
 			newPod("p4", node("a1"), since(6)), newPod("p3", node("a2"), since(5)),
 			newPod("q2", node("b1"), since(9)), newPod("p2", node("a1"), since(4)),
 			newPod("q1", node("b1"), since(8)), newPod("p1", node("a2"), since(3)),
 		}},
-		// In zone a the Pod of the doubly used node comes first although ready for longest: rank by node breaks the tie.
+		// In zone a, a Pod on the node with two Pods comes first, because within a zone the rank by node decides.
 		{"C-25 node rank within the domain", podorder.Deletion{Constraints: zone, NodeLabels: facts}, []*corev1.Pod{
 			newPod("p3", node("a1"), since(2)), newPod("p2", node("a2"), since(9)), newPod("p1", node("a1"), since(1)),
 		}},
-		// zone: 3,2,1 times ln 3; host: a1 has 2,1 and a2 has 1, times ln 4.
+		// The ranks by zone are 3, 2, 1, times ln 3. The ranks by host are 2, 1 on a1 and 1 on a2, times ln 4.
 		{"C-25 ranks add up", podorder.Deletion{Constraints: both, NodeLabels: facts}, []*corev1.Pod{
 			newPod("p3", node("a1"), since(2)), newPod("p2", node("a2"), since(9)), newPod("p1", node("a1"), since(1)),
 		}},
@@ -527,8 +530,8 @@ func TestDeletionSpreads(t *testing.T) {
 	}
 }
 
-// FuzzDeletionLevels shrinks a workload Pod by Pod and checks that the domains stay level, which is the purpose of the
-// rank.
+// FuzzDeletionLevels deletes the Pods of a workload one by one, and checks that the numbers of Pods in the domains
+// stay balanced.
 func FuzzDeletionLevels(f *testing.F) {
 	f.Add(uint8(4), uint8(2))
 	f.Add(uint8(9), uint8(9))

@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/podorder"
 )
 
-// The file compares the orders with slow, literal readings of their statements.
+// The file compares the orders with slow, simple implementations of their documentation.
 
-// before is the order of updates without available, costs and ranks, and the order of deletions with them.
+// before reports whether a comes before b: for updates, or for deletions if availability, costs and ranks are given.
 func before(a, b *corev1.Pod, available func(*corev1.Pod) bool, costs bool, rank map[string]float64) bool {
 	phases := map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2}
 	ready := func(p *corev1.Pod) bool {
@@ -55,7 +55,8 @@ func literalCost(p *corev1.Pod) int {
 	return cost
 }
 
-// stack groups the sorted Pods and returns each Pod's position from the end of its group. The last Pod has 1.
+// stack groups the sorted Pods, and returns each Pod's position counted from the end of its group. The last Pod has
+// position 1.
 func stack(pods []*corev1.Pod, group func(*corev1.Pod) string) (positions map[string]int, groups int) {
 	byGroup := map[string][]*corev1.Pod{}
 	for _, p := range pods {
@@ -72,7 +73,7 @@ func stack(pods []*corev1.Pod, group func(*corev1.Pod) string) (positions map[st
 	return positions, len(byGroup)
 }
 
-// literalDeletion sorts for deletion as the reference is written.
+// literalDeletion sorts for deletion, step by step as documented.
 func literalDeletion(pods []*corev1.Pod, available func(*corev1.Pod) bool, keys []string) {
 	sortBy := func(list []*corev1.Pod, rank map[string]float64) {
 		sort.SliceStable(list, func(i, j int) bool { return before(list[i], list[j], available, true, rank) })
@@ -104,7 +105,7 @@ func literalDeletion(pods []*corev1.Pod, available func(*corev1.Pod) bool, keys 
 	sortBy(pods, spread)
 }
 
-// nodeLabels puts node n<i> into zone z<i/2>; n0 is not known.
+// nodeLabels puts node n<i> into zone z<i/2>; the labels of n0 are unknown.
 func nodeLabels(name string) map[string]string {
 	if len(name) < 2 || name == "n0" {
 		return nil
@@ -112,7 +113,7 @@ func nodeLabels(name string) map[string]string {
 	return map[string]string{corev1.LabelHostname: name, "zone": fmt.Sprintf("z%d", (name[1]-'0')/2)}
 }
 
-// podsFrom makes a Pod of every three bytes.
+// podsFrom decodes a Pod from every three bytes.
 func podsFrom(raw []byte) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := 0; i+2 < len(raw); i += 3 {
@@ -144,7 +145,7 @@ func podsFrom(raw []byte) []*corev1.Pod {
 	return pods
 }
 
-// FuzzOrders compares both orders with the literal ones.
+// FuzzOrders compares both orders with the simple implementations.
 func FuzzOrders(f *testing.F) {
 	f.Add([]byte("some Pods, made of these bytes, three for each of them"))
 	f.Add([]byte{255, 1, 64, 255, 1, 0, 254, 2, 0, 253, 3, 0, 40, 0, 9, 41, 0, 9, 42, 0, 9, 43, 0, 9, 8, 0, 0, 0, 0, 0})
@@ -176,7 +177,7 @@ func FuzzOrders(f *testing.F) {
 	})
 }
 
-// literalScatter scatters step by step, with floating point where the statement has fractions.
+// literalScatter scatters step by step, with floating-point numbers for fractions.
 func literalScatter(waiting, all []*corev1.Pod) []*corev1.Pod {
 	is := func(p *corev1.Pod) bool { return p.Labels["x"] == "m" }
 	var matched, others []*corev1.Pod
@@ -226,7 +227,7 @@ func literalScatter(waiting, all []*corev1.Pod) []*corev1.Pod {
 	return append(out, last)
 }
 
-// FuzzScatterLiterally compares a term with the literal reading.
+// FuzzScatterLiterally compares Scatter with literalScatter, for a single term.
 func FuzzScatterLiterally(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0, 0, 0}, []byte{})
 	f.Add([]byte{1, 1, 0, 0, 0, 0}, []byte{1, 0})

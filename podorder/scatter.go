@@ -83,8 +83,8 @@ func (t ScatterTerm) count(pods []*corev1.Pod) int {
 	return n
 }
 
-// spread interleaves the matching Pods with the other Pods; there are at least two of each. A matching Pod is last, so
-// that the whole rollout lies between the first and the last matching Pod.
+// spread interleaves the matching Pods with the other Pods; there are at least two of each. A matching Pod is last,
+// so that the matching Pods are spread up to the end of the rollout.
 func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Pod) {
 	matched := make([]*corev1.Pod, 0, matches)
 	others := make([]*corev1.Pod, 0, len(waiting)-matches)
@@ -109,8 +109,8 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 		*from = (*from)[size:]
 	}
 	count, sizeMatched, sizeOthers := groups(m, n)
-	// Among the waiting Pods, more other Pods come to a matching Pod than in the whole workload: the surplus of other
-	// Pods comes first.
+	// If the waiting Pods have more other Pods per matching Pod than the whole workload, the surplus of other Pods comes
+	// first.
 	if tn*m < n*tm {
 		_, sizeMatched, sizeOthers = groups(tm, tn)
 		count = min(m/sizeMatched, n/sizeOthers)

@@ -74,8 +74,8 @@ func (m *merge) changedConditions() []conditionBody {
 		return out
 	}
 	// The patch that closes a gate also sets Ready to False, so traffic ends with the same write. Only the kubelet sets
-	// Ready True again. The kubelet remembers the Ready condition that it computed last. If somebody else wrote True,
-	// the kubelet would see no change, and would write its old False with its next status update.
+	// Ready to True again. The kubelet keeps its last computed Ready condition. If another client wrote True, the
+	// kubelet would see no change of its own, and would write its old False with the next status update.
 	if ready, known := Ready(m.pod, m.conditions); known && ready.Status != corev1.ConditionTrue {
 		have := podstate.Condition(m.pod, corev1.PodReady)
 		if force || have == nil || have.Status == corev1.ConditionTrue {

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// maker draws Pods and changes from small sets of names and values, so collisions are frequent.
+// maker makes random Pods and changes from small sets of names and values, so that conflicts are frequent.
 type maker struct{ *rand.Rand }
 
 func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
@@ -83,7 +83,7 @@ func (m maker) pod() *corev1.Pod {
 		pod.Status.Conditions = append(pod.Status.Conditions, c)
 	}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "proxy", Image: "i1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: m.resources()}}
-	// Not in the order of names: a patch must not reorder containers.
+	// The containers are not sorted by name: a patch must not reorder containers.
 	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "i3", Resources: m.resources()}, {Name: "app", Image: "i1", Resources: m.resources()}, {Name: "log", Image: "i2", Resources: m.resources()}}
 	return pod
 }
@@ -120,7 +120,8 @@ func (m maker) change() podpatch.Change {
 	return c
 }
 
-// wishes writes a change down as path and value. Two changes conflict if they have the same path with two values.
+// wishes returns the values of a change by path. Two changes conflict if they have different values for the same
+// path.
 func wishes(c podpatch.Change) map[string]string {
 	out := map[string]string{}
 	for _, f := range c.AddFinalizers {
@@ -169,7 +170,7 @@ func disagree(changes []podpatch.Change) bool {
 	return false
 }
 
-// intended carries the changes out on a copy of the Pod, in sequence, without any patch.
+// intended applies the changes to a copy of the Pod, one after the other, without any patch.
 func intended(pod *corev1.Pod, changes []podpatch.Change) *corev1.Pod {
 	out := pod.DeepCopy()
 	written, forced := false, false // conditions of gates
@@ -215,7 +216,7 @@ func setQuantities(have, want corev1.ResourceList) {
 	maps.Copy(have, want)
 }
 
-// setCondition reports any change. A condition without a time gets a time whenever written.
+// setCondition sets a condition, and reports whether anything has changed. A written condition always gets a time.
 func setCondition(pod *corev1.Pod, want corev1.PodCondition, force bool) bool {
 	for i := range pod.Status.Conditions {
 		have := &pod.Status.Conditions[i]
@@ -235,7 +236,7 @@ func setCondition(pod *corev1.Pod, want corev1.PodCondition, force bool) bool {
 	return true
 }
 
-// kubeletReady is the rule of the kubelet (pkg/kubelet/status of Kubernetes 1.36), restated.
+// kubeletReady is a second implementation of the kubelet's rule (pkg/kubelet/status of Kubernetes 1.36).
 func kubeletReady(pod *corev1.Pod) (corev1.PodCondition, bool) {
 	have := map[corev1.PodConditionType]corev1.ConditionStatus{}
 	for _, c := range pod.Status.Conditions {
@@ -315,7 +316,7 @@ func checkMerge(t *testing.T, seed uint64) {
 	}
 }
 
-// unordered sorts lists without a meaningful order.
+// unordered returns a copy of the Pod in which lists without a meaningful order are sorted.
 func unordered(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Finalizers = slices.Compact(slices.Sorted(slices.Values(pod.Finalizers)))

@@ -8,22 +8,24 @@
 // # Ready
 //
 // The patch that closes a readiness gate also sets the Pod's Ready condition to False, with the kubelet's own reason
-// and message, so traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves
-// Ready to the kubelet, which sets Ready True within about a second. If the patch set Ready to True, the kubelet would
-// not notice: its memory would still say False, and its next status write would take the Pod out of service again.
+// and message, so that traffic ends at once and the kubelet has nothing to correct. The patch that opens a gate
+// leaves Ready to the kubelet, which sets Ready True within about a second. If the patch set Ready to True, the
+// kubelet would not notice the change: the kubelet's own record would still say False, and the kubelet's next status
+// write would take the Pod out of service again.
 //
 // # Metadata
 //
 // Labels, annotations and finalizers are sent in the patch of the spec if there is one, otherwise in the patch of the
-// status if there is one, otherwise in a patch of their own. A patch of pods/status may change metadata (the API server
-// resets only spec, deletionTimestamp and owner references), so a single request replaces two. Cluster administrators
-// should know two consequences: whoever may patch pods/status may set labels of Pods, and an admission policy for the
-// resource pods alone does not see such writes.
+// status if there is one, otherwise in a patch of their own. A patch of pods/status may change metadata (the API
+// server resets only spec, deletionTimestamp and owner references), so a single request replaces two. This has two
+// consequences for cluster administrators: everybody with the right to patch pods/status may set labels of Pods, and
+// an admission policy that covers only the resource pods does not see such writes.
 //
 // # Preconditions
 //
 // Every patch carries the Pod's UID, so the patch never changes another Pod of the same name. A patch carries a
-// resourceVersion only if a change says that a lost update would matter, and then only the first patch of the sequence.
+// resourceVersion only if a change says that a lost update would matter, and then only the first patch of the
+// sequence carries the resourceVersion.
 //
 // Every function of the package is pure and safe for concurrent use; package podpatch/podwrite sends the patches.
 package podpatch
@@ -99,8 +101,8 @@ type Patch struct {
 	Body []byte
 }
 
-// Patches are the requests for a Pod, in the order in which they must be sent: status first, so that traffic is off
-// before a container restarts.
+// Patches are the requests for a Pod, in the order in which they must be sent: status first, so that the Pod is out
+// of service before a container restarts.
 type Patches struct {
 	// Pod is the name of the Pod to patch.
 	Pod types.NamespacedName
@@ -421,7 +423,7 @@ func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {
 	return changed
 }
 
-// These texts stand for a value in a conflict if there is no value to show.
+// These texts stand for a value in a conflict about a finalizer, or about a removed label or annotation.
 const added, removed = "(added)", "(removed)"
 
 // rendered formats requests and limits as users write them.

@@ -26,7 +26,7 @@ var (
 	now    = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// newPod serves traffic: a container, a native sidecar, a plain init container, an open gate.
+// newPod returns a Pod in service, with a container, a native sidecar, a plain init container and an open gate.
 func newPod() *corev1.Pod {
 	status := func(t corev1.PodConditionType) corev1.PodCondition {
 		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: before}
@@ -74,7 +74,7 @@ func labels(pairs ...string) map[string]*string {
 	return m
 }
 
-// merge returns the patches by subresource, in their order, as "subresource body".
+// merge returns the patches in order, each as "subresource body".
 func merge(t *testing.T, pod *corev1.Pod, changes ...podpatch.Change) []string {
 	t.Helper()
 	original := pod.DeepCopy()
@@ -215,8 +215,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestResizeInSpec: API servers before 1.32 take resources with the rest of the spec, a single entry for each
-// container.
+// TestResizeInSpec: for API servers before 1.32, the resources are in the patch of the spec, and each container has a
+// single entry.
 func TestResizeInSpec(t *testing.T) {
 	image := podpatch.Change{Images: map[string]string{"app": "app:v2"}}
 	cpu := podpatch.Change{Resources: map[string]corev1.ResourceRequirements{"app": {Limits: quantities("cpu", "2")}}}
@@ -251,8 +251,8 @@ func TestResizeInSpec(t *testing.T) {
 	}
 }
 
-// TestPatchesKeepTheOrderOfContainers: the API server takes the order of a patch's entries for the wanted order, and
-// answers 422 to a patch with another order on a live Pod.
+// TestPatchesKeepTheOrderOfContainers: the API server takes the order of a patch's entries as the wanted order, and
+// answers 422 if a patch would reorder the containers of a live Pod.
 func TestPatchesKeepTheOrderOfContainers(t *testing.T) {
 	pod := newPod()
 	app := pod.Spec.Containers[0]
@@ -371,7 +371,7 @@ func TestReady(t *testing.T) {
 		gates []corev1.PodConditionType
 		have  []corev1.PodCondition
 		given []corev1.PodCondition
-		want  *corev1.PodCondition // nil: not known
+		want  *corev1.PodCondition // nil if known is false
 	}{
 		{"no gates", nil, []corev1.PodCondition{containersReady}, nil, ready},
 		{
@@ -479,8 +479,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestErrorsNameEverything: for a single repair of the calling program, the error names every fault, and always the
-// same faults.
+// TestErrorsNameEverything: the error names every fault, and the same changes always give the same error.
 func TestErrorsNameEverything(t *testing.T) {
 	for _, tc := range disagreements() {
 		t.Run(tc.name, func(t *testing.T) {
@@ -495,7 +494,7 @@ func TestErrorsNameEverything(t *testing.T) {
 	}
 }
 
-// disagreement is the wishes of several deciders, and the expected report.
+// disagreement has conflicting changes of several deciders, and the expected reasons.
 type disagreement struct {
 	name    string
 	changes []podpatch.Change
@@ -594,7 +593,7 @@ func disagreements() []disagreement {
 	}
 }
 
-// TestZeroTime: a condition cannot have changed at no time. Changes without need for a time are merged all the same.
+// TestZeroTime: the transition time of a condition must not be zero. Changes without a condition need no time.
 func TestZeroTime(t *testing.T) {
 	if patches, err := podpatch.Merge(newPod(), time.Time{}, podpatch.Change{Conditions: closed("R")}); !errors.Is(err, podpatch.InvalidChange) || !patches.IsEmpty() {
 		t.Errorf("Merge of a condition = %s, %v", patches.Requests, err)
@@ -619,7 +618,8 @@ func TestChangeIsEmpty(t *testing.T) {
 	}
 }
 
-// TestOtherFieldsOfAConditionStay shows that unsent fields are not lost.
+// TestOtherFieldsOfAConditionStay shows that a patch does not change fields of a condition that the patch does not
+// contain.
 func TestOtherFieldsOfAConditionStay(t *testing.T) {
 	pod := newPod()
 	pod.Status.Conditions[0].LastProbeTime, pod.Status.Conditions[0].ObservedGeneration = before, 3
@@ -635,7 +635,8 @@ func TestOtherFieldsOfAConditionStay(t *testing.T) {
 	}
 }
 
-// applied is the Pod in an API server after the patches: each request changes only the fields open to its endpoint.
+// applied returns the Pod as stored by an API server after the patches. Each request changes only the fields that its
+// subresource may change.
 func applied(t testing.TB, pod *corev1.Pod, patches podpatch.Patches) *corev1.Pod {
 	t.Helper()
 	for _, p := range patches.Requests {

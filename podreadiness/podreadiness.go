@@ -98,7 +98,7 @@ func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Ch
 	case have == nil:
 		return changeTo(pod, want), nil
 	case have.Status == "": // the edit sets the missing status
-	// Somebody has opened the gate although there are holders.
+	// Another client has opened the gate although there are holders.
 	case len(e.Hold) > 0 && have.Status == corev1.ConditionTrue:
 	default:
 		return podpatch.Change{}, nil

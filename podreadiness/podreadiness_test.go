@@ -31,7 +31,7 @@ const (
 	otherDrain  = `[{"userAgent":"Agent","key":"z"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`
 )
 
-// newPod has the gate and the given condition; no condition for nil.
+// newPod returns a Pod with the gate and, unless nil, the given condition.
 func newPod(condition *corev1.PodCondition) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u1", ResourceVersion: "7"},
@@ -68,7 +68,7 @@ func TestEdit(t *testing.T) {
 		name          string
 		have          *corev1.PodCondition
 		hold, release holders
-		want          *corev1.PodCondition // nil: no change
+		want          *corev1.PodCondition // nil for no change
 	}{
 		{"U-31 no condition: it gets a status", nil, holders{drain}, nil, is("False", drainOnly)},
 		{"U-31 first holder", is("True", ""), holders{drain}, nil, is("False", drainOnly)},
@@ -128,7 +128,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// changeTo is the change of a Pod that sets the gate's condition, or none.
+// changeTo returns the change that sets the gate's condition, or an empty change for nil.
 func changeTo(want *corev1.PodCondition) podpatch.Change {
 	if want == nil {
 		return podpatch.Change{}
@@ -138,7 +138,7 @@ func changeTo(want *corev1.PodCondition) podpatch.Change {
 	return podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{condition}}
 }
 
-// TestInitialize: an owner's single change of a gate, with and without holders.
+// TestInitialize: Initialize sets a missing condition in the same change as the holders.
 func TestInitialize(t *testing.T) {
 	type holders = []podreadiness.Holder
 	ending := metav1.Now()
@@ -147,7 +147,7 @@ func TestInitialize(t *testing.T) {
 		have          *corev1.PodCondition
 		ending        bool
 		hold, release holders
-		want          *corev1.PodCondition // nil: no change
+		want          *corev1.PodCondition // nil for no change
 	}{
 		{"U-26 no condition, nobody holds", nil, false, nil, holders{drain}, is("True", "")},
 		{"U-31 no condition, one holds", nil, false, holders{drain}, holders{update}, is("False", drainOnly)},
@@ -234,7 +234,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestInvalidCalls: missing names are refused, even if the Pod would not have been touched.
+// TestInvalidCalls: missing names are errors, even if the Pod does not have the gate.
 func TestInvalidCalls(t *testing.T) {
 	nobody := []podreadiness.Holder{drain, {Key: "k"}}
 	for _, tc := range []struct {
@@ -261,8 +261,8 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// FuzzHolders lets many holders come and go and compares the gate with a set: closed exactly while somebody holds the
-// gate.
+// FuzzHolders adds and removes many holders, and compares the gate with a set: the gate is closed exactly while the
+// set is not empty.
 func FuzzHolders(f *testing.F) {
 	f.Add([]byte{1, 2, 129, 3, 130, 131})
 	f.Add([]byte{1, 1, 129, 129})
@@ -300,7 +300,8 @@ func FuzzHolders(f *testing.F) {
 	})
 }
 
-// FuzzMessage feeds junk: an accepted message must survive a holder that comes and goes.
+// FuzzMessage tries arbitrary messages: if a message can be parsed, its holders must be unchanged after another
+// holder was added and removed.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{"", "[]", drainOnly, otherDrain, "null", "[null]", "{", `[{"userAgent":"a","x":[1,2]}]`, `[{"KEY":"b"}]`} {
 		f.Add(s)

@@ -1,6 +1,6 @@
-// Package podstate answers "what state is this Pod in?": active, ready, available, at which revision. Every package of
-// the kit and every controller built from the kit reads a Pod through package podstate, so no two of them disagree
-// about a Pod.
+// Package podstate answers "what state is this Pod in?": active, ready, available, at which revision. Every package
+// of the kit, and every controller built from the kit, reads a Pod's state through package podstate, so that all of
+// these agree about a Pod.
 //
 // All functions only read an object, except FromTemplate, which makes a Pod. The reading functions take pointers to
 // cached objects and never modify them.
@@ -25,8 +25,9 @@ func HasEnded(pod *corev1.Pod) bool {
 // IsScheduled reports whether the Pod is assigned to a node.
 func IsScheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
-// IsReported reports whether the Pod's node has reported any container, in any state. Until then scheduler and kubelet
-// are about to write the Pod, and a status write by another client would conflict with their writes.
+// IsReported reports whether the Pod's node has reported any container, in any state. Until then, scheduler and
+// kubelet still have to write the Pod's status, and a status write by another client would conflict with their
+// writes.
 func IsReported(pod *corev1.Pod) bool { return len(pod.Status.ContainerStatuses) > 0 }
 
 // IsReady reports whether the Pod runs and the Ready condition is True.
@@ -140,7 +141,8 @@ func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// IsNativeSidecar reports whether an init container keeps running beside the containers (KEP-753).
+// IsNativeSidecar reports whether an init container is a native sidecar, which keeps running beside the containers
+// (KEP-753).
 func IsNativeSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -199,7 +199,8 @@ func TestFromTemplate(t *testing.T) {
 	}
 }
 
-// TestIsRestarted: rules of a container precede its policy, and the container's policy precedes the Pod's.
+// TestIsRestarted: the restart rules of a container take precedence over its restart policy, and the container's
+// policy takes precedence over the Pod's policy.
 func TestIsRestarted(t *testing.T) {
 	rule := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) corev1.ContainerRestartRule {
 		return corev1.ContainerRestartRule{

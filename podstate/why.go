@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// WhyNotReady says why an active or terminating Pod is not ready, judged by its status and metadata: finalizers, the
-// scheduler, a container, a readiness gate. The result is empty if the Pod's status gives no reason.
+// WhyNotReady says why an active or terminating Pod is not ready, according to the Pod's status and metadata: because
+// of finalizers, the scheduler, a container or a readiness gate. The result is empty if the Pod's status gives no
+// reason.
 func WhyNotReady(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		if len(pod.Finalizers) == 0 {

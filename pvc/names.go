@@ -26,8 +26,8 @@ type Names struct {
 	Fresh func() string
 }
 
-// NameAwaited means that a new Pod needs the name of an earlier Pod, whose claims exist, and that the earlier Pod is
-// still terminating.
+// NameAwaited means that a new Pod needs the name of an earlier Pod, whose claims exist, and the earlier Pod is still
+// terminating.
 const NameAwaited reason.Code = "NameAwaited"
 
 // New returns names for up to n new Pods: first the names of former Pods whose claims can be used again, then random

@@ -6,9 +6,9 @@ import (
 )
 
 // Final marks an error that a retry does not repair: an invalid value, a remembered refusal, or a fault that somebody
-// must repair. A controller reports a final error and does not return the error to its queue. The next attempt comes
-// with an event, or after the delay that the source of the error has asked for. The returned error has the same text as
-// err and wraps err; for nil, Final returns nil.
+// must repair. A controller reports a final error and does not return the error to its queue. The next attempt
+// follows after an event, or after a delay for which the source of the error has requeued the object. The returned
+// error has the same text as err and wraps err; for nil, Final returns nil.
 func Final(err error) error {
 	if err == nil {
 		return nil

@@ -238,7 +238,7 @@ const (
 // Explain returns the text for a condition or an event about an error: the code of the first reason, and a message of
 // at most 1,024 bytes with the first reasons. For an error without reasons, the code is the API server's reason
 // ("InternalError", "Forbidden"), or "Error", and the message is the error's own text; of many errors joined by
-// errors.Join, only the first lines. For nil, both are empty.
+// errors.Join, the message has only the first lines. For nil, both are empty.
 func Explain(err error) (code Code, message string) {
 	if err == nil {
 		return "", ""

@@ -10,13 +10,14 @@ func (s *Spec) isInvalid() bool {
 		s.ScaleMaxUnavailable != nil && *s.ScaleMaxUnavailable < 0
 }
 
-// isInvalid reports impossible counts. isInvalid also requires that the parts together count no more Pods than Total.
+// isInvalid reports whether the counts are impossible: a number is negative, or the parts together count more Pods
+// than Total.
 func (g *Group) isInvalid() bool {
 	return min(g.PreDeleting, g.Specified, g.SpecifiedUnavailable, g.Unavailable) < 0 ||
 		g.SpecifiedUnavailable > g.Specified || g.PreDeleting+g.Specified+g.Unavailable > g.Total
 }
 
-// problems lists the faults found by isInvalid.
+// problems returns a reason for each fault found by isInvalid.
 func (s *Spec) problems(c Counts) reason.List {
 	var out reason.List
 	paths := s.paths()

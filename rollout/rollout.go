@@ -51,14 +51,14 @@ type Spec struct {
 	// no Pod is ever created.
 	ScaleMaxUnavailable *int
 	// OneRevision is set if the current revision is the new revision: every Pod is created at the new revision,
-	// regardless of the partition, and no Pod is taken back.
+	// regardless of the partition, and no Pod is updated to the old revision.
 	OneRevision bool
-	// Rollback allows a step to take Pods back to the old revision if the partition is raised.
+	// Rollback allows a step to update Pods to the old revision if the partition is raised.
 	Rollback bool
 	// InPlace is set if every Pod that must be updated can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting creates replacements at once for Pods that wait for their hook before a deletion. If false, a
-	// hook that nobody releases keeps such a Pod counted, and no replacement is created.
+	// ExcludePreDeleting creates replacements at once for Pods that wait for their hook before a deletion. If false,
+	// such a Pod counts until its deletion: if nobody releases the hook, no replacement is ever created.
 	ExcludePreDeleting bool
 
 	// Paths are the field paths of the numbers in the workload's API.
@@ -131,18 +131,18 @@ func (c Counts) specifiedUnavailable() int {
 
 // Step says what the caller must do now. Numbers are never negative.
 type Step struct {
-	// Create this number of Pods, CreateOld of these at the old revision.
+	// Create is the number of Pods to create, CreateOld of these at the old revision.
 	Create, CreateOld int
-	// Delete this number of Pods whose deletion nobody has requested, DeleteOld of these at the old revision. Pods
-	// beyond the partition are deleted first, even if they are available and new Pods are not. The caller must wait
-	// while any Pod is Specified or PreDeleting.
+	// Delete is the number of Pods to delete among the Pods whose deletion nobody has requested, DeleteOld of these at
+	// the old revision. Pods beyond the partition are deleted first, even if they are available and new Pods are not.
+	// The caller must wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is how many ready Pods may be deleted, of all Pods whose deletion is decided by Delete or was
 	// requested. Pods that are not ready may be deleted at once. See ToDelete.
 	DeleteReady int
-	// Candidates is the number of Pods that must change their revision, whether the budget allows the change now or
-	// not. ToUpdate, or ChooseUpdates of package podcontrol, chooses the Pods to take to the new revision now or, if
-	// Back is set, to the old revision.
+	// Candidates is the number of Pods that must change their revision, whether the budget allows the change now or not.
+	// ToUpdate, or ChooseUpdates of package podcontrol, chooses the Pods to update now: to the new revision or, if Back
+	// is set, to the old revision.
 	Candidates int
 	Back       bool
 	// Keep is the number of Pods that stay at their revision: the last Pods in update order.
@@ -221,10 +221,11 @@ func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 	return oldDiff, newDiff
 }
 
-// exchange returns the number of Pods to update from old to new, negative for the other direction: the surplus of one
-// revision, up to the lack of the other. If both revisions have too few or too many Pods, Pods must be created or
-// deleted. An update would only move the missing Pods from one revision to the other. If Rollback is set, the Pods
-// would be updated back and forth in an endless loop.
+// exchange returns how many Pods to update from the old to the new revision. A negative number means updates from the
+// new to the old revision. The number is the surplus of one revision, but at most what the other revision lacks. If
+// both revisions have too few or too many Pods, Pods must be created or deleted. An update would only move the
+// missing Pods from one revision to the other. If Rollback is set, the Pods would be updated back and forth in an
+// endless loop.
 func exchange(oldDiff, newDiff int) int {
 	switch {
 	case oldDiff > 0 && newDiff < 0:

@@ -45,6 +45,6 @@ func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 			next.Status, next.Reason = corev1.ConditionFalse, notUpgradable
 		}
 	}
-	// Other sets write the same condition.
+	// The change needs the resourceVersion, because other sets write the same condition.
 	return podpatch.Change{UID: s.Pod.UID, ResourceVersion: s.Pod.ResourceVersion, Conditions: []corev1.PodCondition{next}}
 }

@@ -49,8 +49,8 @@ func (d *draft) share(s *sidecar, c *corev1.Container) {
 	}
 }
 
-// firstOfEach drops each env variable whose name an earlier variable has. Of several variables with a name, Kubernetes
-// would use the last.
+// firstOfEach drops each env variable whose name an earlier variable has. Without this, Kubernetes would use the last
+// of several variables with the same name.
 func firstOfEach(env []corev1.EnvVar) []corev1.EnvVar {
 	return appendEnv(make([]corev1.EnvVar, 0, len(env)), env)
 }
@@ -102,7 +102,7 @@ func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	return env
 }
 
-// withReferences appends the variable with a name, after the earlier variables that its value refers to.
+// withReferences appends the named variable, after the earlier variables to which its value refers.
 func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool) []corev1.EnvVar {
 	i := slices.IndexFunc(own, func(e corev1.EnvVar) bool { return e.Name == name })
 	if i < 0 || taken[name] {

@@ -12,8 +12,8 @@ import (
 // These are reasons why a sidecar does not fit into a Pod. The API server refuses such a Pod, and its error does not
 // name the sidecar as the cause.
 const (
-	// HostPortTaken means that two containers of the Pod use the same port of the Node, or that a sidecar of a Pod in
-	// the Node's network has a host port different from its container port.
+	// HostPortTaken means that two containers of the Pod use the same port of the Node, or a sidecar of a Pod in the
+	// Node's network has a host port different from its container port.
 	HostPortTaken reason.Code = "HostPortTaken"
 	// NoDevice means that a sidecar uses a volume as a block device, but the Pod's own volume of the same name is not a
 	// PersistentVolumeClaim.
@@ -104,7 +104,8 @@ func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 	}
 }
 
-// fitSettings checks a sidecar against Pod-level fields (validateSleepAction and validateResizePolicy).
+// fitSettings checks a sidecar against Pod-level fields, as the API server does (validateSleepAction and
+// validateResizePolicy).
 func (d *draft) fitSettings(set *Set, c *corev1.Container) {
 	const usual = 30
 	grace, spec := int64(usual), &d.pod.Spec

@@ -114,7 +114,7 @@ func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label
 	return best
 }
 
-// crowd returns the largest number of sets listed under a label of the list.
+// crowd returns the number of sets listed under the label that lists the most sets.
 func (x *Index) crowd(labels []label) (n int) {
 	for _, l := range labels {
 		n = max(n, len(x.byLabel[l]))

@@ -88,7 +88,7 @@ func sleeps(seconds int64) func(*sidecarcontrol.Sidecar) {
 	}
 }
 
-// asks returns the sidecar with a CPU request and a CPU limit, if not empty.
+// asks returns the sidecar with the given CPU request and CPU limit; an empty text adds none.
 func asks(s sidecarcontrol.Sidecar, request, limit string) sidecarcontrol.Sidecar {
 	for list, value := range map[*corev1.ResourceList]string{&s.Resources.Requests: request, &s.Resources.Limits: limit} {
 		if value != "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// If the state of an upgrade was lost, a different image in the container status counts as the old image until
-// lostPatience after the upgrade. Afterwards the reported image counts as another name of the new image, because a
-// kubelet stops a container within the grace period.
+// lostPatience is the time after an upgrade until which a different image in the container status counts as the old
+// image, if the state of the upgrade was lost. Afterwards the reported image counts as another name of the new image,
+// because a kubelet stops a container within the grace period.
 const lostPatience = 10 * time.Minute
 
 // given holds the annotations in which a Pod records its sidecars, by set. The annotations are decoded only when a set
@@ -43,7 +43,7 @@ func (g *given) upgradedAt(set string) time.Time {
 }
 
 // lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade state somebody has removed.
-// The duration again is the time after which the answer may change although no event occurs.
+// The duration again is the time after which the result may change although no event occurs.
 func (c *Control) lost(pod *corev1.Pod, set string, g *given, now time.Time) (waiting reason.List, again time.Duration) {
 	g.load(pod, &c.keys)
 	begun := g.upgradedAt(set)

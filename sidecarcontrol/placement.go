@@ -25,7 +25,7 @@ func (p *placement) add(c corev1.Container, after bool) {
 	}
 }
 
-// sortAdded sorts the added containers on each side by name.
+// sortAdded sorts by name the containers to add before, and the containers to add after.
 func (p *placement) sortAdded() {
 	byName := func(a, b corev1.Container) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortStableFunc(p.before, byName)

@@ -202,8 +202,8 @@ func (c *Control) compare(s *Standing, set *Set) {
 	}
 }
 
-// wait finds the containers of the set that are not known to run their image, and returns their names. An empty name in
-// the result means that all containers wait.
+// wait finds the containers of the set that are not known to run their image, and returns their names. An empty name
+// in the result means that every changed container waits.
 func (c *Control) wait(s *Standing, set *Set, states records, g *given, now time.Time) sets.Set[string] {
 	waits := sets.Set[string]{}
 	view := c.viewOf(s.Pod, states[set.spec.Name])
@@ -259,8 +259,8 @@ func isForSidecars(field string) bool {
 	return false
 }
 
-// viewOf returns a copy of the Pod with the state of a single set in the annotation, as package inplaceupdate expects
-// the state. If the state is missing or has no revision, viewOf returns nil.
+// viewOf returns a copy of the Pod with the state of a single set in the annotation, in the form that package
+// inplaceupdate expects. If the state is missing or has no revision, viewOf returns nil.
 func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	if len(state) == 0 {
 		return nil

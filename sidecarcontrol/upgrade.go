@@ -126,7 +126,7 @@ func (e *edit) move(p *pair) error {
 	return nil
 }
 
-// rest makes a twin idle.
+// rest makes a twin idle: the twin gets the empty image and the version "0".
 func (e *edit) rest(p *pair, idle int) {
 	keys := &e.control.keys.Hot
 	e.give(p.twins[idle].name, p.s.Hot.EmptyImage)

@@ -101,9 +101,9 @@ func (b Book) aligned(places []Place) Book {
 // Take takes a place for a new Pod in the first subset with a free place, and returns the book to store if
 // Choice.Changed is true. key is the Pod's name, or a generated id that the Pod carries from then on. A second call
 // with the same key has the same result and takes no second place. If the recorded time is older than RenewedAfter,
-// the second call renews the time. After Policy.Count has found the Pod, the book no longer has the Pod's key: a
-// further call with the key then takes another place, until Policy.CreatingFor has passed. For a subset without a
-// limit, Take records nothing.
+// the second call renews the time. Once Policy.Count has found the Pod, the book no longer has the Pod's key, and a
+// further call with the key takes another place until Policy.CreatingFor has passed. For a subset without a limit,
+// Take records nothing.
 //
 // If a Pod of the same name was deleted a moment ago, the new Pod gets the old Pod's subset, provided that the subset
 // is open and the place is still free. If no subset has a free place, Choice.Subset is empty: create the Pod without a

@@ -86,7 +86,7 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 	return t
 }
 
-// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod with the name.
+// fulfils reports whether the Pod is the Pod awaited under the key, and not an older Pod of the same name.
 func (p Policy) fulfils(m Member, since time.Time) bool {
 	return m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor))
 }
@@ -99,9 +99,9 @@ type counter struct {
 	exists map[string]bool
 }
 
-// keep returns the entries that are still awaited and not too old. An entry that is awaited but too old is lost. If an
-// entry's time is further in the future than its lifetime, clock differences cannot explain the time, and the entry
-// counts as too old.
+// keep returns the entries that are still awaited and not too old. An entry that is awaited but too old is lost. An
+// entry also counts as too old if its time is further in the future than its lifetime: clocks do not differ by so
+// much.
 func (c counter) keep(
 	entries map[string]metav1.Time, code reason.Code, life time.Duration, awaited func(key string) bool,
 ) (kept map[string]metav1.Time) {

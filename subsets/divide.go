@@ -61,7 +61,7 @@ type Division struct {
 	full    []bool // the subset is closed, and has all Pods that the subset may have
 }
 
-// Places are the Replicas as places, for Pick, Rank and Policy.Take: a new Pod gets a subset with a free place. A
+// Places converts Replicas for Pick, Rank and Policy.Take, which put a new Pod into a subset with a free place. A
 // closed subset takes a new Pod only for its minimum, or if Config.Reserve is set.
 func (d Division) Places() []Place {
 	out := make([]Place, len(d.Replicas))
@@ -81,7 +81,7 @@ type span struct {
 	short       bool
 }
 
-// give adds up to want Pods, at most until demand is met, and returns the remaining demand.
+// give gives the subset want more Pods, but not more than demand. give returns the demand that remains.
 func (s *span) give(want, demand int) int {
 	want = max(min(want, demand), 0)
 	counts := min(want, s.counted-s.c)
@@ -295,7 +295,7 @@ func (r *Rules) limits(spans []span, states []State, left int) reason.List {
 	return out
 }
 
-// limit says why a subset has no more Pods.
+// limit returns the reason why a subset has no more Pods.
 func (s *compiled) limit(now *span, state State) reason.Reason {
 	switch {
 	case now.counted < now.open:

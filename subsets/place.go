@@ -27,7 +27,8 @@ type Place struct {
 // isUnlimited reports whether any number of Pods may be in the subset.
 func (p *Place) isUnlimited() bool { return p.Max == Unlimited }
 
-// distinct returns the places with a name, the first of each name: usually all, without a copy.
+// distinct returns the places that have a name, and of places with the same name only the first. If no place is left
+// out, distinct does not copy the list.
 func distinct(places []Place) []Place {
 	seen := make(map[string]bool, len(places))
 	isFurther := func(p Place) bool {
@@ -42,7 +43,7 @@ func distinct(places []Place) []Place {
 	return slices.DeleteFunc(slices.Clone(places), isFurther)
 }
 
-// noPlace says why a Pod has no subset if there is none.
+// noPlace returns the reason why a Pod has no subset if there are no subsets.
 func noPlace() reason.Reason {
 	return reason.Reason{Code: MaxReached, Path: "subsets", Detail: "there is no subset", Remedy: "add a subset"}
 }

@@ -13,7 +13,7 @@ const (
 	BoundsCross reason.Code = "BoundsCross"
 	// SharesExceed means that the fixed shares add up to more than the replicas.
 	SharesExceed reason.Code = "SharesExceed"
-	// SharesShort means that each subset has a fixed share, and that the shares add up to less than the replicas.
+	// SharesShort means that each subset has a fixed share, and the shares add up to less than the replicas.
 	SharesShort reason.Code = "SharesShort"
 )
 
@@ -24,7 +24,7 @@ const (
 	MinUnmet reason.Code = "MinUnmet"
 	// MaxReached means that a subset has as many Pods as its maximum allows.
 	MaxReached reason.Code = "MaxReached"
-	// PlacesKept means that a subset has fewer Pods than its maximum, and that the remaining places are kept for Pods whose
+	// PlacesKept means that a subset has fewer Pods than its maximum, and the remaining places are kept for Pods whose
 	// requests may still be under way.
 	PlacesKept reason.Code = "PlacesKept"
 	// CapacityReached means that no further Pod fits into a subset.

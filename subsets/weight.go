@@ -41,7 +41,8 @@ func (r *Rules) byWeight(spans []span, states []State, demand int) int {
 // filling distributes Pods as if one Pod after the other went to the subset that is furthest below its weight.
 type filling struct {
 	rules *Rules
-	// has are the numbers of Pods given to each subset so far, caps the largest numbers, old the present numbers.
+	// has are the numbers of Pods given to the subsets so far, caps the largest allowed numbers, and old the present
+	// numbers.
 	has, caps, old []int
 }
 
@@ -96,7 +97,7 @@ func (f *filling) needed(level, heaviest uint64, limit int) (sum int) {
 	return sum
 }
 
-// at returns how many Pods a subset has when filled to a level.
+// at returns how many Pods subset i has when filled to a level.
 func (f *filling) at(i int, level, heaviest uint64) int {
 	if f.caps[i] <= f.has[i] {
 		return f.has[i]
@@ -108,7 +109,8 @@ func (f *filling) at(i int, level, heaviest uint64) int {
 	return max(n, f.has[i])
 }
 
-// last gives the remaining Pods, one each, to the first of the subsets that would get another Pod at the next level.
+// last gives the remaining Pods to the subsets that would get another Pod at the next level: the first of these
+// subsets get a Pod each.
 func (f *filling) last(amount int, level, heaviest uint64) {
 	if amount == 0 {
 		return

@@ -67,14 +67,14 @@ type Config struct {
 	// CARenewBefore is how long before its expiry an authority is rotated; the default is a tenth of CAValidity.
 	// LeafRenewBefore is how long before its expiry a leaf is renewed; the default is a third of LeafValidity.
 	CARenewBefore, LeafRenewBefore time.Duration
-	// Overlap is the shortest time between the publication of a rotation stage and the next stage; the default is 10
-	// minutes. All replicas and API servers must see a change within the overlap.
+	// Overlap is the time for which each rotation stage is published at least before the next stage begins; the default
+	// is 10 minutes. All replicas and API servers must see a change within the overlap.
 	Overlap time.Duration
 	// Keys defaults to TLSSecretKeys if Keys has no names at all.
 	Keys Keys
 	// External means that another writer, such as cert-manager, writes the Secret. The Secret is used unchanged, and
-	// Policy.Decide never asks for a write. Only the names, Keys and Overlap are used; Overlap is the largest age of
-	// cached objects.
+	// Policy.Decide never asks for a write. Of the Config, only DNSNames, IPs, Keys and Overlap are used, and Overlap
+	// then limits only the age of cached objects.
 	External bool
 }
 

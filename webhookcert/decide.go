@@ -56,7 +56,7 @@ type Decision struct {
 	plan plan
 }
 
-// plan says from where each part of the next data comes.
+// plan says how to make each part of the Secret's next data.
 type plan struct {
 	config  *Config
 	found   *found
@@ -225,8 +225,8 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	return true
 }
 
-// heldUp replaces the reason waits by RotationHeldUp if the disturbance has lasted so long that the wait will
-// probably not end by itself. The rotation must not continue: API servers may use the CA bundle in the disturbed
+// heldUp returns RotationHeldUp in place of the reason in waits if the disturbance has lasted so long that the wait
+// will probably not end by itself. The rotation must not continue: API servers may use the CA bundle in the disturbed
 // object. The leaf is still renewed under its present authority.
 func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	if o.DisturbedSince.IsZero() || o.Disturbed.Sub(o.DisturbedSince) < heldUpAfter*c.Overlap {

@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// pair is a certificate and its private key as found in the Secret. Certificate and key have separate faults, because
-// an authority without its key can still be trusted.
+// pair is a certificate and its private key as found in the Secret. A fault of the key is recorded separately,
+// because clients can still trust an authority whose key is lost.
 type pair struct {
 	cert    *x509.Certificate
 	key     crypto.Signer

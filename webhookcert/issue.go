@@ -112,7 +112,7 @@ func (w *writer) put(value []byte, names ...string) {
 	}
 }
 
-// pair encodes a certificate and key under their names. The stored bytes of a kept pair are unchanged, except that
+// pair encodes a certificate and key under their names. If the pair is kept, its stored bytes stay unchanged, but
 // certificates after the first are removed.
 func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	if kept {

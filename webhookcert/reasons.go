@@ -9,13 +9,13 @@ const (
 	CertificateMissing reason.Code = "CertificateMissing"
 	// CertificateUnreadable means that the value of an entry cannot be parsed as PEM of the expected type.
 	CertificateUnreadable reason.Code = "CertificateUnreadable"
-	// NotACertificateAuthority means that the certificate of an authority may not sign, or that clients accept no leaf
-	// signed by the authority.
+	// NotACertificateAuthority means that the certificate of an authority may not sign, or clients accept no leaf signed
+	// by the authority.
 	NotACertificateAuthority reason.Code = "NotACertificateAuthority"
 	// CertificateNotYetValid means that a certificate's validity begins in the future: the certificate is new, or the
 	// clock was set back.
 	CertificateNotYetValid reason.Code = "CertificateNotYetValid"
-	// CertificateExpired means that a certificate has expired, or that the clock was set ahead.
+	// CertificateExpired means that a certificate has expired, or the clock was set ahead.
 	CertificateExpired reason.Code = "CertificateExpired"
 	// KeyMismatch means that a private key belongs to another certificate.
 	KeyMismatch reason.Code = "KeyMismatch"

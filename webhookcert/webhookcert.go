@@ -70,8 +70,8 @@ const (
 	settle = time.Minute
 	// backdate is how far in the past an authority's validity begins, for API servers whose clocks are behind.
 	backdate = time.Hour
-	// heldUpAfter is for how many overlaps somebody has to overwrite an object again and again until RotationHeldUp is
-	// reported.
+	// heldUpAfter is the number of overlaps after which an object that is overwritten again and again causes the reason
+	// RotationHeldUp.
 	heldUpAfter = 2
 	// maxOld limits the number of old authorities in a bundle, so that the Secret does not grow if it is damaged again
 	// and again.

@@ -44,12 +44,13 @@ const lostAgain = 30 * time.Second
 
 // Adopt makes the owner of the pass the controller of the objects. Before the first patch Adopt reads the owner from
 // apiReader. apiReader must not be a cache. If the owner is deleted, terminating or replaced, Adopt adopts nothing
-// (OwnerGone), because the objects would be garbage collected or never released. Each patch carries the object's UID.
+// (OwnerGone), because the garbage collector would delete the objects, or nobody would ever release the objects. Each
+// patch carries the object's UID.
 //
 // An object that no longer exists is no error. The error joins the failures of all objects. AdoptionLost is a final
 // error, because a retry does not help before the cache has caught up; the owner is reconciled again later. Any other
-// failure is the API server's error, such as the conflict of a custom resource changed since the cache has read the
-// resource.
+// failure is the API server's error, such as a conflict because a custom resource has changed since the cache has
+// read the resource.
 func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
 	if len(objects) == 0 {
 		return nil
@@ -74,7 +75,7 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 			return nil
 		case apierrors.IsInvalid(err):
 			pass.Wake(lostAgain)
-			// The error leaves out its cause: pass would take the cause for a refusal of all objects.
+			// The error does not wrap its cause, because the pass would treat the cause as a refusal of all objects.
 			return reason.Final(reason.Reason{
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",
@@ -84,7 +85,7 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 	})
 }
 
-// Release removes the reference to the owner of the pass from the objects, and leaves all other references alone. An
+// Release removes the reference to the owner of the pass from the objects, and does not change other references. An
 // object that is deleted, replaced by another object of the same name, or without the reference is no error. Other
 // failures, conflicts included, are joined, and the caller may retry.
 func Release[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, objects []T) error {
@@ -184,8 +185,8 @@ func send(ctx context.Context, c client.Client, kind schema.GroupVersionKind, ob
 	return c.Patch(ctx, answer, client.RawPatch(how, raw))
 }
 
-// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's. An admission
-// policy may refuse with the same code.
+// isOtherUID recognises the API server's error for a patch whose UID is not the UID of the stored object. An
+// admission policy may refuse with the same code.
 func isOtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -36,7 +36,7 @@ var (
 	resource = schema.GroupResource{Resource: "pods"}
 )
 
-// apiServer holds an owner and Pods by name, and answers as the API server does.
+// apiServer simulates an API server with an owner, and with Pods by name.
 type apiServer struct {
 	client.Client
 
@@ -45,7 +45,7 @@ type apiServer struct {
 	pods    map[string]*corev1.Pod
 	fail    map[string]error
 	patched []string
-	custom  bool // the API server does not merge lists of the kind
+	custom  bool // whether the kind is custom, so that its lists cannot be merged
 	reads   int
 	readErr error
 }
@@ -125,7 +125,7 @@ func merge(pod *corev1.Pod, patch client.Patch) ([]byte, error) {
 	return strategicpatch.StrategicMergePatch(old, body, &corev1.Pod{})
 }
 
-// mergeMetadata applies a merge patch of fields of the metadata, none of them an object.
+// mergeMetadata applies a merge patch of metadata, in which no field is an object.
 func mergeMetadata(old, body []byte) ([]byte, error) {
 	var object map[string]any
 	var change map[string]map[string]any
@@ -148,7 +148,7 @@ func (s *apiServer) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersion
 	return setKind, nil
 }
 
-// view is the owner as seen by a pass.
+// view is a fanout.Observed with an owner.
 type view struct{ metav1.PartialObjectMetadata }
 
 func (v *view) Object() client.Object   { return &v.PartialObjectMetadata }
@@ -272,8 +272,8 @@ func TestAdoptStopsWhereRightsAreMissing(t *testing.T) {
 	}
 }
 
-// TestReleaseRefused: a policy answers with the same code as the check of the UID. Such a refusal is no reason to
-// forget the Pod.
+// TestReleaseRefused: a policy may refuse with the same status code as a failed check of the UID. After such a
+// refusal, Release returns an error.
 func TestReleaseRefused(t *testing.T) {
 	s := newServer(newPod("kept", mine))
 	s.fail["kept"] = apierrors.NewInvalid(podKind.GroupKind(), "kept", field.ErrorList{field.Forbidden(nil, "kept by policy")})
@@ -287,7 +287,7 @@ func TestRelease(t *testing.T) {
 	s := newServer(held, free, replaced, busy)
 	s.pods["replaced"].UID = "successor"
 	s.fail["busy"] = apierrors.NewConflict(resource, "busy", errors.New("again"))
-	s.owner = nil // an owner need not exist to let go
+	s.owner = nil // the owner need not exist for a release
 	err := ownerrefs.Release(t.Context(), pass(), s, objects(held, free, gone, replaced, busy))
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "Pod default/busy") {
 		t.Errorf("error = %v, want the conflict of busy alone", err)
@@ -305,8 +305,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestCustomResources: where lists do not merge, the references of others stay, the API server is asked for a merge
-// once, and an object changed since it was read is a conflict.
+// TestCustomResources: for kinds whose lists cannot be merged, the references of other owners are kept, a strategic
+// merge patch is tried only once, and an object that has changed since it was read causes a conflict.
 func TestCustomResources(t *testing.T) {
 	a, b, changed := newPod("a", foreign), newPod("b"), newPod("changed")
 	s := newServer(a, b, changed)

@@ -17,15 +17,15 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// reconciler runs a Pod on every Node that fits, once. Its owners are Jobs only because every program knows the type.
+// reconciler runs a Pod once on every fitting Node. The owners are Jobs, because every program knows this type.
 type reconciler struct {
 	cache  *ownercache.Cache[*batchv1.Job]
 	runner *noderun.Runner[*batchv1.Job]
 	fanout *fanout.Fanout
 }
 
-// A controller of jobs on Nodes: count, decide, write an end down, act. The operator examples/embed/nodejobs is the
-// whole of it.
+// Example is a controller of jobs on Nodes: count, decide, record the end, act. The operator examples/embed/nodejobs
+// is a complete version.
 func Example() {
 	setup := func(ctx context.Context, mgr manager.Manager) error {
 		cache, err := ownercache.New(ctx, mgr, &batchv1.Job{}, ownercache.Options{Nodes: true})
@@ -44,7 +44,7 @@ func Example() {
 }
 
 func claim(job *batchv1.Job, node *corev1.Node) completion.Claim {
-	fits, err := nodefit.New(&job.Spec.Template.Spec) // once for a job, in a program: see ownercache.Memo
+	fits, err := nodefit.New(&job.Spec.Template.Spec) // a program does so once per job: see ownercache.Memo
 	if err != nil {
 		return completion.Claim{}
 	}
@@ -70,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	started, ended := ptr.Deref(job.Status.StartTime, metav1.Time{}), ptr.Deref(job.Status.CompletionTime, metav1.Time{})
 	step := completion.Next(completion.Rules{Parallelism: 5}, survey.Progress(started.Time, ended.Time), v.Now)
 	work := survey.Work(step)
-	if work.Ends { // so that a process that dies in between goes on from there
+	if work.Ends { // a process that is restarted in between continues from the status
 		status := job.Status.DeepCopy()
 		status.CompletionTime = &metav1.Time{Time: v.Now}
 		if _, err := v.WriteStatus(ctx, *status); err != nil {

@@ -1,5 +1,5 @@
-// Package noderun carries out the decisions of package completion for jobs with a Pod on each fitting Node: an image
-// check, a migration of files, a backup.
+// Package noderun carries out the decisions of package completion for jobs that run a Pod on each fitting Node, such
+// as an image check, a migration of files or a backup.
 //
 // A pass counts the Pods, asks package completion for the next action, and carries out the action:
 //
@@ -88,9 +88,10 @@ func (d *Done) Active() int {
 	return n
 }
 
-// Do carries work out until an object has changed: first deletions, then creations, then the deletion of the job.
-// newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name. newPod must be safe
-// for concurrent use. The error joins all errors, CreateErr among them, as in fanout.Pass.UntilChanged.
+// Do carries out work in three phases: deletions, creations, the deletion of the job. After a phase that has changed
+// an object, Do stops. newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name.
+// newPod must be safe for concurrent use. The error joins all errors, CreateErr among them, as in
+// fanout.Pass.UntilChanged.
 func (r *Runner[O]) Do(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, work completion.Work, newPod func(node string) *corev1.Pod) (Done, error) {
 	job := &run[O]{Runner: r, view: v, pass: pass}
 	err := pass.UntilChanged(
@@ -136,7 +137,8 @@ func (r *run[O]) createOn(ctx context.Context, node string, pod *corev1.Pod) err
 	pod.GenerateName = owner.GetName() + "-"
 	pod.Name = nodefit.PodName(owner.GetName(), owner.GetUID(), node, "", func(name string) bool {
 		other, taken := r.cache.Pods.Get(owner.GetNamespace(), name)
-		// An existing Pod of the job itself makes the API server refuse the creation.
+		// If the Pod belongs to the job itself, the API server must refuse the creation, so the name does not count as
+		// taken.
 		return taken && !metav1.IsControlledBy(other, owner)
 	})
 	if why := r.lacks(pod, node); why != "" {
@@ -171,7 +173,7 @@ func (r *run[O]) delete(ctx context.Context, pods []completion.Unfinished) error
 		err := r.pass.Try(fanout.Task{Name: "delete Pod"}, one.UID, func() error {
 			return r.view.Client.Delete(ctx, one.Pod, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion})
 		})
-		// The Pod has ended or was deleted since, as the cache will soon show.
+		// The Pod has ended or was deleted since the cache has read the Pod.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			r.pass.Wake(again)
 			return false, nil

@@ -23,10 +23,10 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// job stands for a kind of the caller's own.
+// job is the kind of the owners; a caller has its own kind.
 type job = *appsv1.ReplicaSet
 
-// world is a job in a cluster, with a Runner.
+// world has a job in a cluster in memory, and a Runner.
 type world struct {
 	*clustertest.Cluster
 
@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// process is a process in a cluster.
+// process returns a new process, with an own cache and Runner, on a cluster.
 func process(t *testing.T, cluster *clustertest.Cluster) *world {
 	t.Helper()
 	w := &world{Cluster: cluster, t: t, fanout: fanout.New(5)}
@@ -67,7 +67,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// do carries work out in a pass of its own.
+// do carries out the work in a new pass.
 func (w *world) do(work completion.Work) (noderun.Done, ctrl.Result, error) {
 	w.t.Helper()
 	v, _, err := w.cache.Observe(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "check"}})
@@ -83,7 +83,7 @@ func (w *world) do(work completion.Work) (noderun.Done, ctrl.Result, error) {
 	return done, result, err
 }
 
-// pods returns the Nodes of all Pods.
+// pods returns the names of the Nodes of all Pods.
 func (w *world) pods() (nodes []string) {
 	w.t.Helper()
 	var list corev1.PodList
@@ -109,7 +109,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestCreate: a Pod is made for each Node, once, whatever the cache shows.
+// TestCreate: a Pod is created for each Node only once, even by a process whose cache does not show the Pod.
 func TestCreate(t *testing.T) {
 	w := newWorld(t)
 	done, _, err := w.do(completion.Work{Create: []string{"n1", "n2"}})
@@ -119,7 +119,7 @@ func TestCreate(t *testing.T) {
 	if diff := cmp.Diff([]string{"n1", "n2"}, w.pods(), cmp.Transformer("sorted", sorted)); diff != "" {
 		t.Errorf("Nodes (-want +got):\n%s", diff)
 	}
-	done, _, err = process(t, w.Cluster).do(completion.Work{Create: []string{"n1"}}) // the process knows nothing of the Pods
+	done, _, err = process(t, w.Cluster).do(completion.Work{Create: []string{"n1"}}) // its cache is empty
 	if !apierrors.IsAlreadyExists(err) || done.Created != 0 || !errors.Is(done.CreateErr, noderun.PodNotCreated) || len(w.pods()) != 2 {
 		t.Errorf("%+v, %v, Pods on %v", done, err, w.pods())
 	}
@@ -133,7 +133,8 @@ func sorted(list []string) map[string]int {
 	return out
 }
 
-// TestStripped: a Pod without its Node or owner is deleted again, and not made from the start.
+// TestStripped: a created Pod that has lost its Node or owner is deleted again, and a Pod without Node or owner is
+// not created at all.
 func TestStripped(t *testing.T) {
 	w := newWorld(t)
 	w.Change = func(object client.Object) {
@@ -149,14 +150,15 @@ func TestStripped(t *testing.T) {
 	w.must(err)
 	fresh := newWorld(t)
 	_, err = fresh.runner.Do(t.Context(), v, fresh.fanout.Begin(v), completion.Work{Create: []string{"n1"}}, func(string) *corev1.Pod {
-		return podstate.FromTemplate(&corev1.PodTemplateSpec{}, "default", *metav1.NewControllerRef(v.Owner, fresh.cache.Kind())) // for no Node
+		return podstate.FromTemplate(&corev1.PodTemplateSpec{}, "default", *metav1.NewControllerRef(v.Owner, fresh.cache.Kind())) // a Pod without a Node
 	})
 	if !errors.Is(err, noderun.PodStripped) || len(fresh.Requests()) > 0 {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestDelete: a Pod is deleted as seen. One that has changed meanwhile is looked at again, and the next phase waits.
+// TestDelete: a Pod is deleted only in the observed version. If a Pod has changed since, the job is reconciled again,
+// and the next phase waits.
 func TestDelete(t *testing.T) {
 	w := newWorld(t)
 	_, _, err := w.do(completion.Work{Create: []string{"n1", "n2"}})
@@ -181,7 +183,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestRemove: the job goes when there is nothing else to do.
+// TestRemove: the job is deleted when no other work remains.
 func TestRemove(t *testing.T) {
 	w := newWorld(t)
 	if _, _, err := w.do(completion.Work{Remove: true}); err != nil {

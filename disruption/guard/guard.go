@@ -44,7 +44,7 @@ import (
 const (
 	// BudgetGone means that the budget does not exist, or is being deleted: the budget no longer protects any Pod.
 	BudgetGone reason.Code = "BudgetGone"
-	// Contended means that each attempt to write the budget had a conflict, or that too many requests wait.
+	// Contended means that each attempt to write the budget had a conflict, or too many requests wait.
 	Contended reason.Code = "Contended"
 )
 
@@ -117,8 +117,8 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	return decision, nil
 }
 
-// ofOwn removes the reason of a decision if the request itself has spent from the budget: spent is true, and the
-// decision says that a request for the Pod was admitted a moment ago.
+// ofOwn removes the reason LetGoAlready from the decision about a request if the request itself has spent from the
+// budget (spent is true): the entry in the ledger is the request's own.
 func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 	if spent && decision.Admitted && decision.Reason.Code == disruption.LetGoAlready {
 		decision.Reason = reason.Reason{}

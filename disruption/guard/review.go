@@ -24,7 +24,7 @@ type Review struct {
 	// Pod that no longer exists.
 	Pod       *corev1.Pod
 	Operation disruption.Operation
-	// An update of any kind changes the Pod from Before to After; both are nil for deletions and evictions.
+	// Before and After are the Pod before and after an update of any kind; both are nil for deletions and evictions.
 	Before, After *corev1.Pod
 	// DryRun says that the request changes nothing, even if admitted.
 	DryRun bool

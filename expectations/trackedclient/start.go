@@ -128,9 +128,9 @@ func passes(err error) bool {
 	return isUnanswered(err) || apierrors.IsTooManyRequests(err) || isUnserved(err)
 }
 
-// quorumVersion returns the version of a list that holds every write answered before. If the API server does not have
-// the resource, no write was possible: the version is the version of the cache, unless the cache shows objects
-// without which owners cannot be reconciled.
+// quorumVersion returns the resourceVersion of a list that contains all writes to which the API server responded
+// before. If the API server does not have the resource, no write was possible: the version is the version of the
+// cache, unless the cache shows objects without which owners cannot be reconciled.
 func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
 	if !s.isServed() {
 		return s.Index.LastStoreSyncResourceVersion(), nil

@@ -202,7 +202,7 @@ func (b *boundClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 	return b.sendConfiguration(obj, options.DryRun, func() error { return b.Client.Apply(ctx, obj, opts...) })
 }
 
-// sendConfiguration is like send, for an apply configuration, known only by its JSON.
+// sendConfiguration is like send, for an apply configuration, whose fields can be read only through its JSON.
 func (b *boundClient) sendConfiguration(obj runtime.ApplyConfiguration, dryRun []string, call func() error) error {
 	if len(dryRun) > 0 {
 		return charged(call)

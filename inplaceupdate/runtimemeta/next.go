@@ -114,7 +114,7 @@ type pass struct {
 	before    Report
 }
 
-// look adds a container to the report and to the agent's actions.
+// look adds the container's entry to the report, and the agent's actions for the container to the step.
 func (p *pass) look(c *corev1.Container) {
 	status := podstate.ContainerStatus(p.pod, c.Name)
 	isShown := func(id string) bool { return status != nil && status.ContainerID == id }

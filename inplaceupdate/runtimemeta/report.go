@@ -89,10 +89,10 @@ func (r Report) Instance(name, id string) *Container {
 }
 
 // Ahead returns the entry for an instance that the agent has seen during an in-place update, and that is newer than
-// the instance in the given status; nil if there is none. A kubelet creates an instance after the instance before has
-// ended. Before a kubelet reports a Pod as Ready, it reads the state of the Pod's containers after the restart
-// (pkg/kubelet/pod_workers.go). So a controller may open the readiness gate as soon as the entry exists: the Pod does
-// not become Ready before the new instance is ready. The pointer refers to the entry inside the report.
+// the instance in the given status; nil if there is none. A kubelet creates an instance only after the previous
+// instance has ended. Before a kubelet reports a Pod as Ready, it reads the state of the Pod's containers after the
+// restart (pkg/kubelet/pod_workers.go). So a controller may open the readiness gate as soon as the entry exists: the
+// Pod does not become Ready before the new instance is ready. The pointer refers to the entry inside the report.
 func (r Report) Ahead(status *corev1.ContainerStatus) *Container {
 	c := r.container(status.Name)
 	if c == nil || c.CreatedAt == 0 || c.ContainerID == status.ContainerID || c.RestartCount <= status.RestartCount {

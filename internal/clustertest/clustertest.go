@@ -1,5 +1,5 @@
-// Package clustertest is an API server in memory and a cache, both controlled by the test, for packages that work
-// between an API server and a cache.
+// Package clustertest has an API server in memory and a cache, both controlled by the test. The package is for tests
+// of packages that write to an API server and read from a cache.
 //
 // Nothing changes by itself: the cache is updated, and its event handlers are called, only in Deliver. resourceVersions
 // grow across all objects, as on a real API server.
@@ -113,7 +113,7 @@ func (v versions) Create(r schema.GroupVersionResource, obj runtime.Object, name
 	return v.ObjectTracker.Create(r, obj, namespace, opts...)
 }
 
-// Update stores an object, unless another object has taken the name since.
+// Update stores an object, unless another object has the name now.
 func (v versions) Update(r schema.GroupVersionResource, obj runtime.Object, namespace string, opts ...metav1.UpdateOptions) error {
 	if err := v.replace(r, obj, namespace); err != nil {
 		return err
@@ -292,7 +292,7 @@ func (c *Cluster) Deliver(ctx context.Context) error {
 	return nil
 }
 
-// informer is an informer whose content changes only in show.
+// informer is an informer whose content changes only in the method show.
 type informer struct {
 	toolscache.SharedIndexInformer
 

@@ -20,8 +20,8 @@ type turn[O client.Object, L any] struct {
 	// was last read from the API server.
 	asks      bool
 	confirmed time.Time
-	// failed counts the attempts since the last write that certainly succeeded; overtaken is when the last of these
-	// attempts began.
+	// failed counts the failed attempts since the last write that certainly succeeded; overtaken is when the last failed
+	// attempt began.
 	failed    int
 	overtaken time.Time
 	// stored is the time of the last write, and gap the time to wait before the next write.
@@ -32,13 +32,13 @@ type turn[O client.Object, L any] struct {
 const (
 	// attempts is how often a request is decided again after a conflict, within about half a second. retries is the
 	// length of the first pause, and each further pause is longer by the same amount: a writer whose write failed must
-	// write before the other writers write again. A slow write, or a write without a response, counts as much as three
-	// conflicts.
+	// write before the other writers write again. A slow write, or a write without a response, counts as three conflicts
+	// (dear).
 	attempts = 20
 	dear     = 3
 	retries  = time.Millisecond
 	// shortest and longest bound the gap between two writes: during the gap requests queue up, and other processes can
-	// write. The gap grows with conflicts. A writer that lost a conflict does not wait for the gap.
+	// write. The gap grows with conflicts. A writer whose write had a conflict does not wait for the gap.
 	shortest = 12 * time.Millisecond
 	longest  = 80 * time.Millisecond
 	// calm is the time after a conflict during which the cache is considered stale.
@@ -137,7 +137,7 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 	case apierrors.IsConflict(err):
 		o.fails(began)
 		return again(held, 1, ErrContended)
-	case apierrors.IsNotFound(err): // the API server also answers so if the kind has no status subresource
+	case apierrors.IsNotFound(err): // also the response if the kind has no status subresource
 		_, gone := s.ask(ctx, o, base)
 		if gone == nil {
 			gone = fmt.Errorf("patching the status of %s %s, which its CRD must have as a subresource: %w", s.config.Noun, o.key, err)
@@ -194,8 +194,8 @@ func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, e
 	return newest, nil
 }
 
-// decide decides the requests one after the other, and answers a request at once if the answer needs neither a read nor
-// a write. decide returns the other requests as held, and the greatest of their Needs as then.
+// decide decides the requests one after the other, and answers a request at once if the answer needs neither a read
+// nor a write. The result held has the other requests, and then is the greatest of their Needs.
 func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Need) {
 	present := s.config.Ledger(base)
 	ledger, then = present, Answer

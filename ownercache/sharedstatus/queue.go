@@ -98,7 +98,7 @@ func (s *Statuses[O, L]) enter(r *request[O, L], key client.ObjectKey) (*object[
 	return o, nil
 }
 
-// leave removes a finished request, and forgets objects without requests for some time.
+// leave removes a finished request, and drops the records of objects without recent requests.
 func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +184,8 @@ func answer[O client.Object, L any](batch []*request[O, L], err error) {
 	}
 }
 
-// whileAnyWaits returns a context with the values of the first request's context, which ends when no caller waits any
-// more: a client that disconnects does not cancel a write for other clients.
+// whileAnyWaits returns a context with the values of the first request's context. The context ends when no caller
+// waits any more, so a client that disconnects does not cancel a write for other clients.
 func whileAnyWaits[O client.Object, L any](batch []*request[O, L]) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(batch[0].ctx))
 	var waiting atomic.Int32

@@ -133,17 +133,18 @@ func isEqual[L any](got, want L) error {
 // successors is how often a request is repeated for a new object of the same name.
 const successors = 3
 
-// Ask calls decide for a request. If the Need of the decision is Store, Ask stores the changed ledger before returning
-// the answer. name says what the request is about, such as a Pod: requests that are decided together are decided in the
-// order of their names. decide returns the ledger after the request, the answer, and the Need; decide must not modify
-// the object or the ledger. The ledger contains the shares of requests that are written together. decide is called
-// again after each failed attempt, and the last answer counts. decide runs in another goroutine, but is not called any
-// more after Ask has returned.
+// Ask calls decide for a request. If the Need of the decision is Store, Ask stores the changed ledger before
+// returning the answer. name says what the request is about, such as a Pod: requests that are decided together are
+// decided in the order of their names. decide returns the ledger after the request, the answer, and the Need; decide
+// must not modify the object or the ledger. The ledger contains the shares of requests that are written together.
+// decide is called again after each failed attempt, and Ask returns the answer of the last call. decide runs in
+// another goroutine, but is not called any more after Ask has returned.
 //
-// If the object was replaced by another object with the same name, Ask decides on the new object. The error is ErrGone
-// only if the API server has no such object. Other errors are ErrContended, and the errors of a failed read or write,
-// of a cancelled context, or of an object that does not keep the stored ledger. After an error, the answer is unknown
-// and nothing is granted. If the ledger was stored nevertheless, the controller's next count removes the entry.
+// If the object was replaced by another object with the same name, Ask decides on the new object. The error is
+// ErrGone only if the API server has no such object. Other errors are ErrContended, and the errors of a failed read
+// or write, of a cancelled context, or of an object that does not keep the stored ledger. After an error, the answer
+// has no meaning, and nothing is granted. If the ledger was stored nevertheless, the controller's next count removes
+// the entry.
 func Ask[O client.Object, L, A any](
 	ctx context.Context, s *Statuses[O, L], key client.ObjectKey, name string, decide func(object O, before L) (after L, answer A, then Need),
 ) (answer A, err error) {

@@ -95,7 +95,7 @@ func named(c client.WithWatch, name string) toolscache.ListerWatcher {
 	}
 }
 
-// keepVersions drops everything but the served versions of a definition, because schemas are large.
+// keepVersions keeps only the served versions of a definition, because the schemas in definitions are large.
 func keepVersions(object any) (any, error) {
 	crd, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -125,8 +125,8 @@ func (d *CRDs) tell() {
 	d.changed = make(chan struct{})
 }
 
-// Start watches the definitions until ctx ends. Start CRDs before the caches of kinds that may be absent: a manager
-// waits for the caches.
+// Start watches the definitions until ctx ends. Start CRDs before the manager: a manager waits until its caches are
+// synced, and without CRDs the cache of an absent kind is not synced.
 func (d *CRDs) Start(ctx context.Context) error {
 	if d.started.Swap(true) {
 		return errors.New("watchhealth: CRDs can be started once")

@@ -109,7 +109,7 @@ func (w *lastingWatch) absent(ctx context.Context, changed <-chan struct{}) erro
 	return nil
 }
 
-// watch opens the watch, and returns when the watch has ended.
+// watch opens the underlying watch, and returns when this watch has ended.
 func (w *lastingWatch) watch(ctx context.Context) error {
 	asked := w.config.Clock.Now()
 	options := w.options

@@ -15,8 +15,9 @@ type Resource struct {
 	ClusterScoped bool
 }
 
-// Mapper is a RESTMapper that knows the given kinds before the API server has them, and asks the RESTMapper next about
-// all other kinds. If a cache has no Mapper, it cannot map a kind before the kind's CustomResourceDefinition exists:
+// Mapper is a RESTMapper that knows the given kinds before the API server has them, and passes requests about all
+// other kinds to the RESTMapper next. If a cache has no Mapper, it cannot map a kind before the kind's
+// CustomResourceDefinition exists:
 //
 //	manager.Options{MapperProvider: func(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 //		next, err := apiutil.NewDynamicRESTMapper(config, c)

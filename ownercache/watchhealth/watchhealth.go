@@ -110,10 +110,10 @@ func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object
 	return k.informer
 }
 
-// Await returns nil once the watches of the kinds are open and their caches hold all changes missed before. If no kinds
-// are given, Await waits for every kind that has an informer. Informers that were stopped do not count. Await does not
-// wait for a kind that the API server does not have. If ctx ends first, the error is a reason.Reason that names the
-// broken watch: give ctx a deadline.
+// Await returns nil as soon as the watches of the kinds are open and their caches have all changes, including earlier
+// missed changes. If no kinds are given, Await waits for every kind that has an informer. Informers that were stopped
+// do not count. Await does not wait for a kind that the API server does not have. If ctx ends first, the error is a
+// reason.Reason that names the broken watch: give ctx a deadline.
 func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) error {
 	all := len(kinds) == 0
 	if all {
@@ -146,7 +146,8 @@ func (w *Watches) of(kind schema.GroupVersionKind) []*kindWatch {
 // Down describes a broken watch.
 type Down struct {
 	Kind schema.GroupVersionKind
-	// Since is when the watch was last open; if the watch was never open, when the informer first asked for the watch.
+	// Since is when the watch was last open. If the watch was never open, Since is when the informer first tried to open
+	// the watch.
 	Since time.Time
 	// Err is the error of the last attempt; nil if the API server closed the watch without an error, or if there was no
 	// attempt yet.

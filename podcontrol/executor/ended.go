@@ -56,8 +56,8 @@ func (t *Turn[O]) PerNode(o podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	return t.Set.PerNode(o)
 }
 
-// placeOf returns the key under which deletions of ended Pods are counted: the Node if PerNode was called, otherwise
-// the name of a Pod with an ordinal, or "".
+// placeOf returns the key for counting deletions of ended Pods: the Node if PerNode was called, otherwise the name of
+// a Pod with an ordinal, or "".
 func (t *Turn[O]) placeOf(pod *corev1.Pod) string {
 	if t.byNode {
 		node, _ := nodefit.NodeOf(pod)
@@ -80,10 +80,10 @@ func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 }
 
 // Ended returns how long an ended Pod must still be kept, so that Pods that end quickly are not recreated in a fast
-// loop: 1 s after the first deletion by Delete or DeleteFrom, then 2 s, up to 15 minutes, until the spec changes. place
-// is an ordinal or a Node, of which each has a single Pod at a time. Ended is for podcontrol.NumberedOptions and
-// PerNodeOptions; Turn.Numbered and Turn.PerNode set Ended. The owner is requeued after the time. A Pod whose deletion
-// has begun is not kept.
+// loop: 1 s after the first deletion by Delete or DeleteFrom, then 2 s, up to 15 minutes, until the spec changes.
+// place is the name of an ordinal's Pod, or a Node: each has a single Pod at a time. Ended is the function for
+// podcontrol.NumberedOptions and PerNodeOptions; Turn.Numbered and Turn.PerNode set the field. The owner is requeued
+// when the time is over. A Pod whose deletion has begun is not kept.
 func (t *Turn[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	if t.isLeaving(pod) {
 		return 0

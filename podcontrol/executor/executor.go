@@ -20,7 +20,7 @@
 //     five minutes, for each Pod separately.
 //   - If Pods have an ordinal or a Node, Pods that end again and again are not replaced in a fast loop: see
 //     [Turn.Ended].
-//   - A Pod protected by a disruption budget is not touched while the budget refuses: see Options.Permit.
+//   - While a disruption budget refuses, no Pod protected by the budget is taken out of service: see Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's Kubernetes events and metrics.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's
@@ -147,9 +147,9 @@ type Options[O client.Object] struct {
 	// Permit is called before a Pod is taken out of service: before the Pod is deleted, changed in place or marked to
 	// wait for its hook, and before its readiness gate is closed. An error says why the action must wait, for example
 	// because no more Pods of a disruption budget may be unavailable. The pass continues with other Pods, and the owner
-	// is requeued after a second. Such a wait is no failure: neither an Event nor an error reports it, but Turn.Waiting
-	// lists it. A disruption budget must count the Pods as Members does; the budget uses the last stored count, which
-	// may be older than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use. Optional.
+	// is requeued after a second. Such a wait is no failure: no Event and no error report the wait, but Turn.Waiting
+	// lists the wait. A disruption budget must count the Pods as Members does; the budget uses the last stored count,
+	// which may be older than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use. Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
 	// Merger knows which patches the API server supports.
 	Merger podpatch.Merger

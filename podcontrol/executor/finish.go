@@ -100,8 +100,8 @@ func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	return x.control.Lost(pod)
 }
 
-// over removes the record of a failed attempt at a Pod, and enqueues the owner. The owner has reported the failure, and
-// no event would announce that the failure is over.
+// over removes the record of a failed attempt at a Pod, and enqueues the owner. The owner's status still reports the
+// failure, and no event would announce that the failure is over.
 func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
 		x.fanout.Backoff.Succeeded(view.Pod.UID, task)

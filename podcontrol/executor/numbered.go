@@ -58,8 +58,8 @@ func (t *Turn[O]) CreateNumbered(ctx context.Context, list []numbered.Create, fr
 	return made, errors.Join(errs...)
 }
 
-// free returns the ordinals whose names are free, keyed by whether the Pod gets the old revision, and an error for each
-// name that another owner's Pod has.
+// free returns the ordinals whose names are free, in two lists: under the key true for Pods at the old revision, and
+// under false for Pods at the new revision. free also returns an error for each name that another owner's Pod has.
 func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {

@@ -26,7 +26,7 @@ const decodedRevisions = 4096
 
 // Config is the input for the Parts of a controller. Control, Revisions and Options have required fields.
 type Config[O client.Object] struct {
-	// Control names the labels and annotations on Pods, Revisions those on ControllerRevisions.
+	// Control names the labels and annotations on Pods, and Revisions the labels and annotations on ControllerRevisions.
 	Control   podcontrol.Config
 	Revisions revision.Keys
 	// Options are the options of the Executor. The Clock defaults to the Clock of Cache.

@@ -63,8 +63,8 @@ func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	return t.Set
 }
 
-// Each returns a function for fanout.Pass.UntilChanged. The function calls do for each of the Pods, as fanout.Each
-// does. Each and all methods that change a Pod refuse Pods that the owner does not own (NotOwned).
+// Each returns a function for fanout.Pass.UntilChanged. This function calls the argument do for each of the Pods, as
+// fanout.Each does. Each and all methods that change a Pod refuse Pods that the owner does not own (NotOwned).
 func (t *Turn[O]) Each(
 	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
 ) func() error {
@@ -271,7 +271,7 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 	switch {
 	case err == nil:
 		t.executor.options.Observe(t.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
-	case apierrors.IsConflict(err): // a new Pod has the name by now; the cache will show the new Pod soon
+	case apierrors.IsConflict(err): // a new Pod has the name now; the cache will show the new Pod soon
 		return false, failed("deleting", pod, err)
 	case !apierrors.IsNotFound(err): // deleted already, perhaps by an earlier request whose response was lost
 		t.executor.options.Observe(t.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
@@ -290,9 +290,10 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 
 // Unfinished names the Pods of the Set for which a write of the loop over single Pods was refused or has failed:
 // opening the gate of a new Pod, or a write in the middle of an update (a later batch, the end of a grace period, or
-// the last of several patches). The loop retries these writes. The loop does nothing to unreadable Pods. Unfinished
-// also names unreadable Pods, unless they serve at the update revision. If the rules are invalid, the loop changes no
-// Pod, and Unfinished reports the rules. The error is final. The owner is enqueued when the back-off of a Pod is over.
+// the last of several patches). The loop retries these writes. The loop does not change unreadable Pods. Unfinished
+// also names the unreadable Pods, except Pods in service at the update revision. If the rules are invalid, the loop
+// changes no Pod, and Unfinished reports the rules. The error is final. The owner is enqueued when the back-off of a
+// Pod is over.
 func (t *Turn[O]) Unfinished() error {
 	if err := t.executor.control.Validate(t.rules); err != nil {
 		return reason.Final(err)

@@ -44,7 +44,7 @@ func newPod() *corev1.Pod {
 	}
 }
 
-// change needs all of pods/status, pods and pods/resize.
+// change returns a change that needs patches of pods/status, pods and pods/resize.
 func change() podpatch.Change {
 	return podpatch.Change{
 		UID:        "u1",
@@ -54,8 +54,8 @@ func change() podpatch.Change {
 	}
 }
 
-// server is controller-runtime's fake client. server notes the requests and fails the request with number failAt,
-// counted from 0.
+// server is controller-runtime's fake client. server records the requests, and lets the request with the index failAt
+// fail.
 type server struct {
 	client.WithWatch
 
@@ -119,7 +119,7 @@ func Example() {
 	}
 	result, err := podwrite.SendPatches(ctx, c, patches)
 	switch {
-	case apierrors.IsConflict(err): // decide again on a fresh Pod
+	case apierrors.IsConflict(err): // read the Pod again and decide again
 	case errors.Is(err, podwrite.Refused): // wait, recreate or stop
 	case errors.Is(err, podwrite.Replaced): // nothing left to do
 	}
@@ -184,8 +184,8 @@ func TestApplyStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// TestRefusedResizeWritesNothing: the dry run finds a final refusal first, and a resize without earlier patches is sent
-// once.
+// TestRefusedResizeWritesNothing: a dry run finds the refusal of a resize before any patch is sent. A resize without
+// other patches is sent without a dry run.
 func TestRefusedResizeWritesNothing(t *testing.T) {
 	const strategic = " " + string(types.StrategicMergePatchType)
 	alone := change()
@@ -246,7 +246,7 @@ func TestClassification(t *testing.T) {
 		name string
 		err  error
 		want reason.Code
-		is   func(error) bool // how the API server's answer is still recognised
+		is   func(error) bool // recognises the API server's error in the returned error
 	}{
 		{"403 of quota or a webhook", apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota")), podwrite.Refused, apierrors.IsForbidden},
 		{"422 of validation", immutable, podwrite.Refused, apierrors.IsInvalid},
@@ -294,7 +294,7 @@ func TestClassification(t *testing.T) {
 func TestPodThatIsGone(t *testing.T) {
 	s := newServer(-1, nil)
 	gone := change()
-	gone.Resources = nil // the fake client lets a dry run on a missing object pass
+	gone.Resources = nil // a dry run on a missing object succeeds with the fake client
 	result, err := podwrite.Send(t.Context(), s, newPod(), now, gone)
 	if !errors.Is(err, podwrite.Replaced) || result.Sent != 0 || len(s.requests) != 1 {
 		t.Errorf("Send = %+v, %v after %v", result, err, s.requests)

@@ -22,7 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// attempts is how often a call sends its patch at most. Each conflict means that another client has written the Pod.
+// attempts is the largest number of times that a call sends its patch. Each conflict means that another client has
+// written the Pod.
 const attempts = 5
 
 // Writer changes readiness gates. Make a Writer with New; the zero value only returns errors. Writer is safe for

@@ -32,7 +32,8 @@ var (
 	resource = schema.GroupResource{Resource: "pods"}
 )
 
-// apiServer keeps a Pod, checks preconditions and applies strategic merge patches to its status.
+// apiServer simulates an API server with a single Pod: it checks preconditions, and applies strategic merge patches
+// to the Pod's status.
 type apiServer struct {
 	client.Client
 
@@ -57,7 +58,7 @@ func newServer() *apiServer {
 	}}
 }
 
-// touch is a write by another client.
+// touch changes the Pod's resourceVersion, as a write by another client does.
 func (s *apiServer) touch() {
 	version, _ := strconv.Atoi(s.pod.ResourceVersion)
 	s.pod = s.pod.DeepCopy()
@@ -153,7 +154,7 @@ func TestNewAsksForWhatItNeeds(t *testing.T) {
 	}
 }
 
-// conditions renders type and status.
+// conditions returns the status of each condition, with the gate's message.
 func conditions(pod *corev1.Pod) map[corev1.PodConditionType]string {
 	out := map[corev1.PodConditionType]string{}
 	for _, c := range pod.Status.Conditions {
@@ -255,7 +256,7 @@ func TestConcurrentHoldersAreAllKept(t *testing.T) {
 	server := newServer()
 	cached, writer := server.pod, server.writer(t)
 	var wg sync.WaitGroup
-	for i := range 4 { // fewer than the attempts: each conflict is another holder's success
+	for i := range 4 { // fewer than attempts: each conflict means that another holder was added
 		wg.Go(func() {
 			holder := podreadiness.Holder{UserAgent: "agent", Key: fmt.Sprint(i)}
 			if _, err := writer.Hold(t.Context(), cached, gate, holder); err != nil {

@@ -54,9 +54,9 @@ type Spec struct {
 	// ScaleMaxUnavailable limits creation: Pods are created in ascending order of ordinals until this number of ordinals
 	// lacks an available Pod. Nil means no limit; with zero no Pod is ever created.
 	ScaleMaxUnavailable *int
-	// UnlimitedScaleIn deletes all Pods with unwanted ordinals at once if Parallel is set, as StatefulSets do. If
-	// false, available Pods are kept as long as MaxUnavailable requires. If the first ordinal moves by the number of
-	// replicas, the Pods are then replaced step by step and not all together.
+	// UnlimitedScaleIn deletes all Pods with unwanted ordinals at once if Parallel is set, as StatefulSets do. If false,
+	// available Pods are kept as long as MaxUnavailable requires. For example, if the first ordinal is raised by the
+	// number of replicas, all Pods are replaced step by step, and not all at once.
 	UnlimitedScaleIn bool
 	// UnlimitedRepair updates all unavailable Pods at once if Parallel is set, as OpenKruise does. If false, at most
 	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while as many Pods at the new
@@ -120,16 +120,17 @@ type Create struct {
 
 // Step says what the caller must do now. No ordinal is in two lists.
 type Step struct {
-	// Create these Pods, in ascending order. Create has at most 1,000 Pods: the next step has the remaining Pods.
+	// Create are the Pods to create, in ascending order of ordinals. There are at most 1,000: the next step has the
+	// remaining Pods.
 	Create []Create
-	// Delete the Pods of these ordinals, in descending order: Pods that are unwanted, ended, or Specified.
+	// Delete are the ordinals of the Pods to delete, in descending order: Pods that are unwanted, ended, or Specified.
 	Delete []int
-	// Update the Pods of these ordinals to the new revision, in order: in place, or by deletion. If the Pod is
-	// PreDeleting, the caller may delete the Pod: the next Pod of the ordinal is created at the new revision.
+	// Update are the ordinals of the Pods to update to the new revision, in place or by deletion, in this order. If the
+	// Pod is PreDeleting, the caller may delete the Pod: the next Pod of the ordinal is created at the new revision.
 	Update []int
-	// Cancel the deletion or update of the Pods of these ordinals, in ascending order. The Pods are PreDeleting or
-	// PreUpdating, but should now stay unchanged. A caller that ignores Cancel does no damage, but leaves the Pods out
-	// of service.
+	// Cancel are the ordinals of the Pods whose deletion or update must be cancelled, in ascending order: the Pods are
+	// PreDeleting or PreUpdating, but should now stay unchanged. A caller that ignores Cancel does no damage, but leaves
+	// the Pods out of service.
 	Cancel []int
 	// Awaited is the ordinal of the Pod that the reason OrderedWait names, nil for none.
 	Awaited *int

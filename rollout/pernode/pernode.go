@@ -30,9 +30,9 @@ type Spec struct {
 	// old Pod is deleted when the new Pod is available.
 	MaxSurge int
 
-	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new
-	// revision, in ascending order of the Nodes' names. If Partition is lowered step by step, one Node after the other
-	// gets its Pod.
+	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new revision,
+	// in ascending order of the Nodes' names. If Partition is then lowered step by step, Pods are created on one Node
+	// after the other.
 	Progressive bool
 	// Paused stops updates. Pods are still created, and Pods on Nodes that should have none are still deleted.
 	Paused bool
@@ -62,8 +62,8 @@ type Pod struct {
 	Name string
 	// Node is the Node to which the Pod is bound or pinned. Plan ignores a Pod without a Node.
 	Node string
-	// Scheduled Pods are bound to their Node. Of several Pods on a Node the oldest is kept: Scheduled Pods come before
-	// unscheduled Pods, then Created decides.
+	// Scheduled Pods are bound to their Node. Of several Pods on a Node, Plan keeps the oldest: Scheduled Pods count as
+	// older than unscheduled Pods, and otherwise Created decides.
 	Scheduled bool
 	Created   time.Time
 	// Updated Pods are at the new revision.
@@ -93,16 +93,17 @@ func (p *Pod) running() bool { return p.Health == rollout.Available || p.Health 
 
 // Step says what the caller must do now. No Pod is in both Delete and Update.
 type Step struct {
-	// Create a Pod at the new revision on each of these Nodes, in order.
+	// Create are the Nodes on which to create a Pod at the new revision, in this order.
 	Create []string
-	// Replace the ended Pods on these Nodes, which Delete also lists. Create the new Pod before deleting the old, so
-	// that the new Pod has its own name, and all processes that see the same Pods choose the same name. If the creation
-	// is refused, delete the old Pod nevertheless. If MaxSurge is set, Replace is empty and Create has these Nodes.
+	// Replace are the Nodes on which to replace an ended Pod, which Delete also lists. Create the new Pod before
+	// deleting the old, so that the new Pod has its own name, and all processes that see the same Pods choose the same
+	// name. If the creation is refused, delete the old Pod nevertheless. If MaxSurge is set, Replace is empty and Create
+	// has these Nodes.
 	Replace []string
-	// Delete the Pods at these indexes: surplus Pods, ended Pods, Pods on Nodes that should have none, and Pods whose
-	// deletion was decided before and still waits for the preDelete hook.
+	// Delete are the indexes of the Pods to delete: surplus Pods, ended Pods, Pods on Nodes that should have none, and
+	// Pods whose deletion was decided before and still waits for the preDelete hook.
 	Delete []int
-	// Update the Pods at these indexes to the new revision, in order: in place, or by deletion.
+	// Update are the indexes of the Pods to update to the new revision, in place or by deletion, in this order.
 	Update []int
 	// Totals are the numbers of Nodes for the workload's status.
 	Totals Totals

@@ -67,8 +67,8 @@ func (d *decision) takingPart() []*entry {
 	return part
 }
 
-// replace updates unavailable Pods, and available Pods while enough Nodes have an available Pod. replace counts all
-// Nodes before choosing Nodes.
+// replace updates all unavailable Pods, and available Pods only while enough Nodes have an available Pod. replace
+// counts the unavailable Nodes before choosing Nodes.
 func (d *decision) replace(nodes []*entry) {
 	unavailable := 0
 	var broken, available []int

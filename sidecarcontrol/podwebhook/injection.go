@@ -13,10 +13,10 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Injection says which sidecars are injected. Its webhook must have reinvocationPolicy Never, the default. A second
-// call would replace the injected sidecars by new sidecars, so the additions of the API server to the first sidecars
-// (tokens, limits of a LimitRange) would be lost. The second call would also choose the Pod's version of a pinned set
-// again.
+// Injection says which sidecars are injected. The webhook's configuration must have the reinvocationPolicy Never,
+// which is the default. A second call would replace the injected sidecars by new sidecars, so the additions of the
+// API server to the first sidecars (tokens, limits of a LimitRange) would be lost. The second call would also choose
+// the Pod's version of a pinned set again.
 type Injection struct {
 	// Control injects the sidecars. Required.
 	Control *sidecarcontrol.Control

@@ -76,16 +76,16 @@ type Upgrader[O client.Object] struct {
 	config Config[O]
 
 	mu sync.Mutex
-	// claims maps the Pods that are about to be upgraded to the name of the upgrading set. A claim ends when the next
-	// pass of its set begins, because the cache shows the writes then, or at the end of the same pass if nothing was
-	// written.
+	// claims holds, for each Pod that is about to be upgraded, the name of the set that upgrades the Pod. A claim ends
+	// when the next pass of its set begins, because the cache then shows the writes, or at the end of the same pass if
+	// nothing was written.
 	claims map[types.UID]string
 	// known holds the Standings of each owner's last pass, by the owner's UID. Most Pods have not changed since the last
 	// pass, so most Standings need not be computed again.
 	known map[types.UID]*known
 }
 
-// known holds the Standings of Pods with a set, by the Pods' UIDs; a Standing is valid as long as neither Pod nor set
+// known holds the Standings of Pods for a set, by the Pods' UIDs. A Standing is valid as long as neither Pod nor set
 // changes. The Pods are the cache's objects, and the cache replaces an object that changes. Only one pass of an owner
 // runs at a time, so known needs no lock.
 type known struct {
@@ -206,7 +206,7 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 	return work, err
 }
 
-// release ends the claims of a set.
+// release removes the set from claims, for the Pods for which the function returns true.
 func (u *Upgrader[O]) release(set *sidecarcontrol.Set, which func(types.UID) bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -314,7 +314,7 @@ func (u *Upgrader[O]) decide(
 	for _, i := range shared {
 		s := &work.Pods[i]
 		// The Pod in the view may be older than a write for another set. Comparing pointers is not enough, because the
-		// cache has new pointers after a new list.
+		// cache has new pointers after listing all Pods again.
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {

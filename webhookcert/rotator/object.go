@@ -141,7 +141,7 @@ type bucket struct {
 	since    time.Time // when a token was last added
 }
 
-// peek reports whether the action is allowed now, and otherwise when.
+// peek reports whether the action is allowed now, and if not, when it will be.
 func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	if back := int(now.Sub(b.since) / b.interval); b.used > 0 && back > 0 {
 		b.used = max(b.used-back, 0)
@@ -156,7 +156,7 @@ func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// take does what peek does, and also uses up a token if the action is allowed.
+// take returns the same as peek, and uses up a token if the action is allowed.
 func (b *bucket) take(now time.Time) (bool, time.Time) {
 	may, again := b.peek(now)
 	if may {

@@ -134,7 +134,7 @@ type Options struct {
 	// Mutating, Validating and CRDs name the objects that should hold the CA bundle. If no object is named, SecretAlone
 	// or a Directory is required: otherwise no client could trust the certificate.
 	Mutating, Validating, CRDs []string
-	// SecretAlone says that clients read the CA bundle from the Secret, and that no object should hold the bundle.
+	// SecretAlone says that no object should hold the CA bundle, because clients read the bundle from the Secret.
 	SecretAlone bool
 	// Host and Port, if Host is set, replace the Service in the objects by a URL. Host is a lower-case DNS name or an
 	// IP address (webhookcert.CheckHost), and must be among the names in Config.
@@ -409,7 +409,7 @@ func (r *Rotator) adopt(ctx context.Context) {
 	r.adopted, r.readVersion = true, version
 	material, err := r.policy.Read(r.data())
 	if err != nil {
-		// If External is not set, the decision has the same reason, and repairs the Secret.
+		// If External is not set, the decision about the Secret reports the same fault, and a write repairs the Secret.
 		if r.config.External {
 			r.say(ctx, r.secret, asReason(err))
 		}
@@ -451,8 +451,8 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	// The status must be stored before initialised is closed, because the readers that wait for initialised read the
-	// status next.
+	// The status must be stored before the channel initialised is closed: whoever waits for the channel reads the status
+	// next.
 	r.status.Store(&status{faults: faults, initialised: r.held})
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })

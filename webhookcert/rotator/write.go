@@ -218,8 +218,8 @@ func (r *Rotator) injectAll(ctx context.Context, next *time.Time) bool {
 	return wrote
 }
 
-// settled forgets the last message about an object that holds the bundle, once nobody has changed the object for a
-// while.
+// settled forgets the last message about an object that now holds the bundle. If the message was RepairThrottled,
+// settled keeps the message until nobody has changed the object for a while.
 func (r *Rotator) settled(o *object) {
 	if free, _ := o.bucket.peek(r.options.Clock.Now()); free || o.said.Code != RepairThrottled {
 		o.said = reason.Reason{}
