@@ -115,7 +115,7 @@ func builtInPods(t *testing.T, c *cluster) {
 	if err := c.Delete(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	c.records(state, nil) // PS-7 PS-13
+	c.records(state, nil)
 }
 
 func advancedPods(_ *testing.T, c *cluster) {

@@ -42,7 +42,7 @@ func TestManifest(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), obj) })
 
-	c.counts(obj, 3, 2) // RD-2, RD-3
+	c.counts(obj, 3, 2)
 	if diff := cmp.Diff(map[string][]string{"NamespaceNotExists": {c.prefix + "-4"}}, failing(obj)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -59,7 +59,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("conditions %+v", obj.Status.Conditions)
 	}
 
-	change(c, copied, func(m *corev1.ConfigMap) { // RD-9
+	change(c, copied, func(m *corev1.ConfigMap) {
 		m.Data["player_initial_lives"], m.Data["more"] = "99", "of it"
 		m.Labels = map[string]string{"mine": "stays"}
 	})
@@ -88,7 +88,7 @@ func TestManifest(t *testing.T) {
 	c.configMap(ns[0], "game-demo", value("player_initial_lives", "7"))
 	c.counts(obj, 2, 2)
 
-	if err := c.Delete(t.Context(), obj); err != nil { // RD-13
+	if err := c.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 	c.gone(ns[0], "game-demo")

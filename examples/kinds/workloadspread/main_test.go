@@ -179,7 +179,7 @@ func TestSpread(t *testing.T) {
 	}
 	c.untilEvent(apps.EventSubsetChosen, "subset b", "spec.subsets[a]")
 	i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Labels["subset"] == "a" })
-	if err := c.Delete(t.Context(), &pods[i]); err != nil { // WS-27
+	if err := c.Delete(t.Context(), &pods[i]); err != nil {
 		t.Fatal(err)
 	}
 	c.until(spread, "a:2 b:3")
