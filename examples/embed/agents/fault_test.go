@@ -582,9 +582,9 @@ func (s *season) now() *sight {
 	return v
 }
 
-// converged: each Node that should have a Pod has an available Pod, and other Nodes only keep Pods that may stay. The
-// Pods are at the revisions that the partition demands, the status and the conditions say so, and the process has
-// forgotten deleted objects.
+// converged checks the final state: each Node that should have a Pod has an available Pod, and other Nodes only keep
+// Pods that may stay. The Pods are at the revisions that the partition requires, the status and the conditions say
+// so, and the process has forgotten deleted objects.
 func (s *season) converged() {
 	v := s.now()
 	revisions := faultapi.All[*appsv1.ControllerRevision](s.Server)

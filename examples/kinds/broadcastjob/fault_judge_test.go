@@ -209,7 +209,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if !controls(j, pod) || pod.Labels[apps.LabelBroadcastJobName] != j.Name || pod.Labels[apps.LabelBroadcastJobUID] != string(j.UID) || !strings.HasPrefix(pod.Name, j.Name+"-") {
 		w.Failf("pod", "Pod %s with labels %v", pod.Name, pod.Labels)
 	}
-	if is := pod.Spec.NodeName != ""; is != w.binds { // BJ-6
+	if is := pod.Spec.NodeName != ""; is != w.binds {
 		w.Failf("binding", "Pod %s is bound to a Node: %t, want %t", pod.Name, is, w.binds)
 	}
 	if !suits(j, v.nodes[name]) {

@@ -313,9 +313,9 @@ func TestShortHash(t *testing.T) {
 	}
 }
 
-// TestStartBesideWriters: a controller starts while other clients write objects. Even so, the controller acts at
-// once: the cache of a resource that nobody writes reaches the API server's newest version only with a bookmark, a
-// minute later.
+// TestStartBesideWriters: the controller acts at once even if other clients write objects while the controller
+// starts. The reason for the test: the cache of a resource without writes reaches the API server's newest version
+// only with a bookmark, a minute later.
 func TestStartBesideWriters(t *testing.T) {
 	c := idle(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -412,7 +412,7 @@ func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) 
 }
 
 // userOf returns a Pod, except the Pod but, that uses a claim and is not being deleted. Pods that users have created
-// are skipped, because a controller cannot learn of all such Pods in time.
+// are skipped, because a controller may see such Pods too late.
 func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && pod.Labels[isDebug] == "" && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {

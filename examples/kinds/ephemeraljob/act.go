@@ -50,7 +50,7 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 			_, err = podwrite.SendPatches(ctx, v.Client, patches)
 			return err
 		})
-		if apierrors.IsConflict(err) { // somebody else has changed the Pod, and the cache will soon show the change
+		if apierrors.IsConflict(err) { // another client has changed the Pod, and the cache will soon show the change
 			pass.Wake(again)
 			return false, nil
 		}

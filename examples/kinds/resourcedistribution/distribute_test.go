@@ -47,7 +47,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	c.gone(ns[2], "game-demo")
-	copied := c.configMap(ns[0], "game-demo", value("player_initial_lives", "3")) // RD-4
+	copied := c.configMap(ns[0], "game-demo", value("player_initial_lives", "3"))
 	owner := metav1.GetControllerOf(copied)
 	if owner == nil || owner.UID != obj.UID || copied.Annotations[apps.AnnotationDistributedFrom] != "sample" || len(copied.Annotations[apps.AnnotationDistributedHash]) != 64 {
 		t.Errorf("copy %+v", copied.ObjectMeta)
@@ -78,7 +78,7 @@ func TestManifest(t *testing.T) {
 		return nil
 	})
 
-	change(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns[1]}}, func(n *corev1.Namespace) { delete(n.Labels, "group") }) // RD-8
+	change(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns[1]}}, func(n *corev1.Namespace) { delete(n.Labels, "group") })
 	c.gone(ns[1], "game-demo")
 	c.counts(obj, 2, 2)
 

@@ -422,8 +422,8 @@ func (w *story) converged() {
 	}
 }
 
-// convergedClaim: the claim of a Pod exists and has the owners that the policy demands. If growth is allowed, the
-// claim has the size of the template.
+// convergedClaim checks that the claim of a Pod exists and has the owners that the policy requires. If growth is
+// allowed, the claim must have the size in the template.
 func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod, follows bool) {
 	if !w.claims {
 		return

@@ -198,8 +198,9 @@ type View struct {
 	Paused bool
 }
 
-// Judge judges a controller's write of a request: a restart must have been requested, must not restart a Pod twice, and
-// must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod is gone.
+// Judge checks a controller's write of a request: a restart must have been requested, must not restart a Pod twice,
+// and must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod is
+// gone.
 func (a *Agents) Judge(x *chaos.Write, v View) {
 	created, isNew := x.After.(*request)
 	removed, existed := x.Before.(*request)
