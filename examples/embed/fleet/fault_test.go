@@ -254,8 +254,8 @@ func (s *sailing) judge(w *chaos.Write) {
 	}
 }
 
-// converged: the wanted number of Pods exists, all Pods are ready and equal to the template, the status says so, and
-// the process has forgotten deleted objects.
+// converged checks that the wanted number of Pods exists, all Pods are ready and equal to the template, the status
+// says so, and the process has forgotten deleted objects.
 func (s *sailing) converged() {
 	pods := s.possible()
 	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)
