@@ -110,8 +110,8 @@ func inOrder(pods []*corev1.Pod, selector labels.Selector) (out []*corev1.Pod) {
 	return out
 }
 
-// containersIn reports whether a Pod has a container of the job, and whether the Pod has a container with a name from
-// the template that another client has added.
+// containersIn reports whether a Pod has a container of the job, and whether the Pod has a container of another
+// client with a name from the template.
 func (s *settings) containersIn(pod *corev1.Pod, job types.UID) (own, foreign bool) {
 	for i := range pod.Spec.EphemeralContainers {
 		switch c := &pod.Spec.EphemeralContainers[i]; {

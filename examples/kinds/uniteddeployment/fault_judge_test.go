@@ -184,8 +184,8 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	return ""
 }
 
-// mayOpen reports whether a closed subset may be open again. If it is, an edit of the spec may reduce the subset at
-// once.
+// mayOpen reports whether a closed subset may be open again. If the subset is open again, an edit of the spec may
+// reduce the subset at once.
 func mayOpen(ud *v1beta1.UnitedDeployment, s *v1beta1.UnitedDeploymentSubsetStatus) bool {
 	closed := time.Duration(*ud.Spec.Topology.ScheduleStrategy.Adaptive.UnschedulableDuration) * time.Second
 	return time.Since(s.Conditions.Find(apps.ConditionSubsetSchedulable).LastTransitionTime.Time) >= closed

@@ -37,7 +37,7 @@ type (
 // patience is how long the agents wait for a stopped container.
 const patience = 2 * time.Minute
 
-// Agents play the node agents in a fault schedule, and the users that request restarts. New makes Agents.
+// Agents act as the node agents in a fault schedule, and as the users that request restarts. New returns Agents.
 type Agents struct {
 	*chaos.World
 
