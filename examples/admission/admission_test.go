@@ -190,7 +190,7 @@ func protectedRules() map[string]admissionregistrationv1.Rule {
 	}
 }
 
-// checkProtection: the API server calls the webhook only for objects with the label, and for no object in
+// checkProtection checks that the API server calls the webhook only for objects with the label, and for no object in
 // kube-system.
 func checkProtection(t *testing.T, w *admissionregistrationv1.MutatingWebhook) {
 	t.Helper()

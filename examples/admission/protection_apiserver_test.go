@@ -162,8 +162,9 @@ func (c *cluster) protectsNamespaces(t *testing.T) {
 	c.removed(t, namespace)
 }
 
-// namesWhatHoldsNamespaces: if a Namespace without the label is deleted, all its objects are deleted except protected
-// objects, and the status of the Namespace names these. The same holds for a deletion of all objects of a kind.
+// namesWhatHoldsNamespaces checks the deletion of a Namespace without the label. All objects are deleted except
+// protected objects, and the status of the Namespace names the protected objects. The same is true for a deletion of
+// all objects of a kind.
 func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-held"}}
 	c.made(t, namespace, "")

@@ -192,8 +192,8 @@ spec:
 	}
 }
 
-// warnsOfOldStrategy: a manifest of OpenKruise 0.1 with the field spec.strategy is accepted, also from clients with
-// strict field validation, and a warning names the new field.
+// warnsOfOldStrategy checks that a manifest of OpenKruise 0.1 with the field spec.strategy is accepted, also from
+// clients with strict field validation. A warning names the new field.
 func (c *cluster) warnsOfOldStrategy(t *testing.T) {
 	const want = "spec.strategy has no effect and is not stored: use spec.updateStrategy"
 	for name, tc := range map[string]struct {

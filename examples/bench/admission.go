@@ -30,8 +30,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// Pods are created in both namespaces. The webhook is not called for Pods in the namespace spared, because of its label
-// control-plane.
+// These are the two namespaces in which Pods are created. The webhook is not called for Pods in the namespace spared,
+// because the namespace has the label control-plane.
 const (
 	spared = "spared"
 	asked  = "asked"
@@ -56,8 +56,8 @@ type burst struct {
 	cpu                 float64 // CPU seconds of the manager
 }
 
-// admissionCommand creates Pods with and without the Pod webhook, first at a fixed rate and then many at once, and
-// prints the durations.
+// admissionCommand creates Pods with and without the Pod webhook, first at a fixed rate and then many at the same
+// time, and prints the durations.
 func admissionCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o admissionOptions
 	flags := flag.NewFlagSet("bench admission", flag.ContinueOnError)
@@ -90,7 +90,7 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) er
 	return nil
 }
 
-// onCluster starts a cluster with a manager that serves webhooks, and calls measure.
+// onCluster starts a cluster with a manager whose webhooks the API server calls, and calls measure.
 func onCluster(ctx context.Context, o served.Options, measure func(*served.Cluster) error) (err error) {
 	if o.Manager, err = locate(o.Manager); err != nil {
 		return err
@@ -184,7 +184,8 @@ func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	}
 }
 
-// loadSet returns a SidecarSet that injects a single small container; if matches is true, into the measured Pods.
+// loadSet returns a SidecarSet that injects a single small container. If matches is true, the SidecarSet selects the
+// measured Pods.
 func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	app := "load"
 	if !matches {
@@ -228,7 +229,7 @@ func (g *generator) atOnce(ctx context.Context, namespace string, n int) ([]time
 	return latencies, errs
 }
 
-// atRate creates Pods at a fixed rate: each creation starts at its time, even if creations before it have not ended.
+// atRate creates Pods at a fixed rate. Each creation starts at its time, even if earlier creations have not ended.
 func (g *generator) atRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	return paced(ctx, rate*int(lasts/time.Second), rate, func(int) (time.Duration, error) { return g.create(ctx, namespace) })
 }
@@ -288,7 +289,7 @@ func (g *generator) measure(
 	return l, errors.Join(err, cpuErr, ctx.Err())
 }
 
-// checkInjected returns an error unless sidecars were injected, because the measurement would then be meaningless.
+// checkInjected returns an error if no sidecars were injected, because the measurement would then be meaningless.
 func (g *generator) checkInjected(ctx context.Context, matching int) error {
 	pods := &corev1.PodList{}
 	if err := g.cluster.List(ctx, pods, client.InNamespace(asked)); err != nil {

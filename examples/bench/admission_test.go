@@ -43,7 +43,7 @@ calls_seconds_count{name="a",operation="UPDATE"} 1
 	}
 }
 
-// TestAdmission makes a small run: all Pods are injected.
+// TestAdmission makes a small run, and checks that all Pods get a sidecar.
 func TestAdmission(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

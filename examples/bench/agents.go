@@ -30,8 +30,9 @@ type agentsOptions struct {
 	idle                time.Duration
 }
 
-// agentsCommand runs the agents of many Nodes, restarts a container of each Pod by a ContainerRecreateRequest, and
-// prints the cost of agents, manager and API server, with and without something to do.
+// agentsCommand runs the agents of many Nodes, and restarts a container of each Pod by a ContainerRecreateRequest.
+// The command prints the cost of the agents, the manager and the API server, both without work and during the
+// restarts.
 func agentsCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o agentsOptions
 	flags := flag.NewFlagSet("bench agents", flag.ContinueOnError)
@@ -53,7 +54,7 @@ func agentsCommand(ctx context.Context, args []string, out, log io.Writer) error
 		return fmt.Errorf("--nodes %d, --pods %d, --at-once %d, --idle %v: want positive numbers, a Pod for each Node, and a second", o.nodes, o.pods, o.atOnce, o.idle)
 	}
 	var parts []part
-	// Leases of the usual duration would be renewed hundreds of times a second.
+	// With the usual lease duration, the Nodes would renew hundreds of leases each second.
 	lease := min(max(40*time.Second, time.Duration(o.nodes)*40*time.Millisecond), 4*time.Minute)
 	options := served.Options{Manager: o.manager, Args: strings.Fields(*managerArgs), Nodes: controlplane.NoNodes, LeaseDuration: lease, AuditLog: true}
 	err := onCluster(ctx, options, func(c *served.Cluster) (err error) {
@@ -79,15 +80,16 @@ type agentBench struct {
 
 // agents are the agents of all Nodes.
 type agents interface {
-	// metrics are the URLs of the agents' metrics.
+	// metrics returns the URLs of the agents' metrics.
 	metrics() []string
-	// connections is the number of connections to container runtimes.
+	// connections returns the number of connections to container runtimes.
 	connections() int
 	// stop ends all agents.
 	stop()
 }
 
-// measureAgents returns the parts of a run measured before the first error.
+// measureAgents returns the measurements of the parts of a run. After an error, measureAgents returns the parts
+// before the error.
 func measureAgents(ctx context.Context, c *served.Cluster, o agentsOptions, log io.Writer) (parts []part, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

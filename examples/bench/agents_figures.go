@@ -15,33 +15,34 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// agentName begins the user agent of agents.
+// agentName is the beginning of the agents' user agent.
 const agentName = "kruise-daemon"
 
 // part is the cost of a part of a run.
 type part struct {
 	name    string
 	seconds float64
-	// Of a usage, CPU seconds are those of the part, and the rest is as at the end.
+	// The CPU seconds in the usages are those of this part. The other fields of the usages are the values at the end of
+	// the part.
 	server, manager, agents usage
 	connections             int
-	// events and kibibytes are what the API server has sent to all watches, and closed is how many watches it has closed
-	// because they did not keep up.
+	// events is the number of events that the API server has sent to all watches, and kibibytes is their size. closed is
+	// the number of watches that the API server has closed because the clients were too slow.
 	events, kibibytes, closed float64
 
-	requests map[string]int // of the agents, by kind
-	writes   int            // of the agents
+	requests map[string]int // number of requests of the agents, by kind of request
+	writes   int            // number of write requests of the agents
 }
 
-// usage is what processes of a kind use.
+// usage is the resource usage of the processes of one kind, such as all agents.
 type usage struct{ cpu, mebibytes, goroutines float64 }
 
-// plus adds the usage of another process.
+// plus returns the sum of the usage and the usage of another process.
 func (u usage) plus(more usage) usage {
 	return usage{u.cpu + more.cpu, u.mebibytes + more.mebibytes, u.goroutines + more.goroutines}
 }
 
-// reading is what has been used since the start of the processes.
+// reading contains the values that all metrics have since the start of the processes.
 type reading struct {
 	server, manager, agents   usage
 	events, kibibytes, closed float64
@@ -128,7 +129,7 @@ func readUsage(metrics []byte) (u usage, err error) {
 	return u, errors.Join(errs...)
 }
 
-// sumOf adds up the values of a metric, whatever the labels.
+// sumOf returns the sum of the values of a metric over all labels.
 func sumOf(metrics []byte, name string) (sum float64, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(metrics))
 	lines.Buffer(nil, 1<<20)

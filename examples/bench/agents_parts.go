@@ -18,10 +18,10 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// patience is how long a part without progress may last.
+// patience is how long a part may last without progress.
 const patience = 10 * time.Minute
 
-// rest lets nothing happen for a while.
+// rest waits for a while, so that the cost without any work can be measured.
 func (b *agentBench) rest(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -55,7 +55,7 @@ func (b *agentBench) untilReady(ctx context.Context) error {
 	return b.until(ctx, "Pods are ready", func() int { return b.countPods(podstate.IsReady) })
 }
 
-// until waits until a count is the number of Pods.
+// until waits until the function count returns the number of Pods.
 func (b *agentBench) until(ctx context.Context, what string, count func() int) error {
 	last := 0
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -70,7 +70,8 @@ func (b *agentBench) until(ctx context.Context, what string, count func() int) e
 
 const changedAnnotation = "bench.workloadkit.io/changed"
 
-// annotate changes each Pod, which means nothing to its agent, and waits until a watch has shown all changes.
+// annotate changes an annotation of each Pod, and waits until a watch has shown all changes. The agents ignore the
+// annotation.
 func (b *agentBench) annotate(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, changedAnnotation)
 	err := inParallel(ctx, b.o.pods, func(i int) error {
@@ -85,7 +86,8 @@ func (b *agentBench) annotate(ctx context.Context) error {
 	})
 }
 
-// restart makes a request for each Pod, a number of requests at a time.
+// restart creates a ContainerRecreateRequest for each Pod. The requests are created in batches of o.atOnce requests.
+// Each batch must be completed before the next batch.
 func (b *agentBench) restart(ctx context.Context) error {
 	for first := 0; first < b.o.pods; first += b.o.atOnce {
 		n := min(b.o.atOnce, b.o.pods-first)
@@ -108,13 +110,13 @@ func (b *agentBench) restart(ctx context.Context) error {
 	return nil
 }
 
-// batchOf returns the label of requests made at the same time. Lists of all requests would cost the API server more
-// than the agents do.
+// batchOf returns the label of requests that are made at the same time. Without the label, the bench would list all
+// requests, which costs the API server more than the agents do.
 func batchOf(first int) client.MatchingLabels {
 	return client.MatchingLabels{"bench.workloadkit.io/batch": strconv.Itoa(first)}
 }
 
-// untilCompleted waits until a number of requests have ended well.
+// untilCompleted waits until the wanted number of requests in a batch have succeeded.
 func (b *agentBench) untilCompleted(ctx context.Context, batch client.MatchingLabels, want int) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
@@ -143,7 +145,8 @@ func (b *agentBench) untilCompleted(ctx context.Context, batch client.MatchingLa
 	return nil
 }
 
-// checkRestarts checks that the right thing was measured: container app of each Pod has restarted once.
+// checkRestarts returns an error unless container app of each Pod has restarted exactly once, because the measurement
+// would then be meaningless.
 func (b *agentBench) checkRestarts(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := b.List(ctx, &pods, client.InNamespace(agentsNamespace)); err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/podview"
 )
 
-// processes are agents as processes of their own, each with watches of its own. The simulated runtimes are in this
-// process.
+// processes runs each agent as a separate process with its own watches. The simulated runtimes run in the process of
+// the bench.
 type processes struct {
 	dir       string
 	runtimes  []*fakecri.Server
 	processes []*child.Process
-	// urls are the URLs of metrics, and health those of health.
+	// urls contains the URLs of the agents' metrics, and health contains the URLs of their health checks.
 	urls, health []string
 }
 
@@ -55,7 +55,8 @@ func (p *processes) add(b *agentBench, command, node string) error {
 		return err
 	}
 	p.runtimes = append(p.runtimes, server)
-	// Connections of hundreds of agents take any free port of 127.0.0.1.
+	// The connections of hundreds of agents use the free ports of 127.0.0.1, so the agents' servers get other loopback
+	// addresses.
 	n := len(p.runtimes)
 	host := fmt.Sprintf("127.1.%d.%d", n/250, n%250+1)
 	health, metrics := host+":10221", host+":10223"
@@ -77,7 +78,7 @@ func (p *processes) add(b *agentBench, command, node string) error {
 	return nil
 }
 
-// untilHealthy waits until each agent has listed its Pods and requests, and has found its runtime.
+// untilHealthy waits until each agent has listed its Pods and requests, and has connected to its runtime.
 func (p *processes) untilHealthy(ctx context.Context) error {
 	waits := ""
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {

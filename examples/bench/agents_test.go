@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestAgents makes a small run in each way: agents write nothing without requests, three times for a request, and each
-// has a connection to its runtime.
+// TestAgents makes a small run with agents as processes, and a small run with all agents in one process. The agents
+// must write nothing without requests, and three times for each request. Each agent must have a connection to its
+// runtime.
 func TestAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

@@ -34,8 +34,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/podview"
 )
 
-// together are the agents of all Nodes in this process: a watch for Pods, a watch for requests, a queue, and a Worker
-// for each Node, which reaches the Node's simulated runtime through a pipe.
+// together runs the agents of all Nodes in the process of the bench. There are one watch for Pods, one watch for
+// requests and one queue, and there is a Worker for each Node. A Worker is connected to the simulated runtime of its
+// Node through a pipe.
 type together struct {
 	pods     cache.Store
 	requests cache.SharedIndexInformer
@@ -75,7 +76,7 @@ func startTogether(ctx context.Context, b *agentBench) (agents, error) {
 	return t, nil
 }
 
-// watch makes events of Pods and of requests enqueue the Pods.
+// watch adds a Pod to the queue after each event of the Pod and after each event of a request for the Pod.
 func (t *together) watch(ctx context.Context, config *rest.Config, pods cache.SharedIndexInformer) error {
 	c, err := manager.NewClient(config)
 	if err != nil {

@@ -26,14 +26,14 @@ func build(t *testing.T, dir, command string) string {
 	return path
 }
 
-// counts are the figures of a phase independent of the machine.
+// counts contains the figures of a phase that do not depend on the machine.
 type counts struct {
 	Writes, Reads             float64
 	Kept, Created, Deleted    int
 	WritesOfAnything, Touched int
 }
 
-// TestBench makes a small run of all phases, and a run of the second kind, on separate control planes.
+// TestBench makes a small run of all phases, and a small run of a second kind, on separate control planes.
 func TestBench(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -88,7 +88,7 @@ func TestBench(t *testing.T) {
 			args: []string{"--workload=sidecarset", "--passes=5", "--no-change=1s", "--max-unavailable=50%", "--objects=2"},
 			want: map[string]counts{
 				"scale-up":   {Created: pods},
-				"in-place":   {Writes: 2, Kept: pods}, // a patch, and the condition written at the first upgrade of a Pod's life
+				"in-place":   {Writes: 2, Kept: pods}, // a patch, and the condition, written at the first upgrade of a Pod
 				"no-change":  {Kept: pods},
 				"passes":     {Kept: pods},
 				"scale-down": {Deleted: pods},
@@ -125,7 +125,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// checkRun compares the JSON of a run.
+// checkRun compares the JSON output of a run with the wanted counts.
 func checkRun(t *testing.T, file string, want map[string]counts) {
 	t.Helper()
 	raw, err := os.ReadFile(file)

@@ -36,7 +36,7 @@ func fleets() measured {
 	}}
 }
 
-// asMap converts a Pod template, for kinds whose Go type is not known here.
+// asMap converts a Pod template to a map, for kinds whose Go type this package does not know.
 func asMap(template *corev1.PodTemplateSpec) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {

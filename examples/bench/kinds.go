@@ -13,15 +13,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
-// measured is a kind that can be measured.
+// measured is a kind that the bench can measure.
 type measured struct {
 	bench.Workload
 
 	about string
 }
 
-// all returns the kinds that can be measured: those of the reference controllers, with any manager, and the kind of
-// examples/embed.
+// all returns the kinds that the bench can measure: the kinds of the reference controllers, with any manager, and the
+// kind of examples/embed.
 func all() []measured {
 	var out []measured
 	for _, k := range kinds.Measured() {

@@ -21,8 +21,8 @@ type options struct {
 	json, timeline string
 }
 
-// defaultManagerArgs are arguments of the reference manager. NodeImages are created at once: with the manager's default
-// of half a minute, their creation would be counted in a later phase.
+// defaultManagerArgs contains the arguments of the reference manager. The manager creates NodeImages at once. With
+// the default delay of half a minute, their creation would be counted in a later phase.
 const defaultManagerArgs = "--metrics-addr=0 --health-probe-addr=0 --enable-pprof=false --nodeimage-creation-delay=0s"
 
 // parse parses the command line of a run. Errors name the flag, the value and the allowed values.

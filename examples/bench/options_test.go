@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// self names a manager that could be started: the test itself.
+// self returns a flag with the path of the test binary, which is a file that could be started as a manager.
 func self() string { return "--manager=" + os.Args[0] }
 
 func TestParseCompletes(t *testing.T) {
@@ -109,7 +109,7 @@ func TestManagerIsLookedForBesideTheModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The temporary directory may be reached through a link.
+	// The path of the temporary directory may contain a symbolic link.
 	want, err := filepath.EvalSymlinks(binary)
 	if resolved, resolveErr := filepath.EvalSymlinks(got); err != nil || resolveErr != nil || resolved != want {
 		t.Errorf("found %s, want %s (errors %v, %v)", resolved, want, err, resolveErr)

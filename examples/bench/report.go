@@ -41,7 +41,7 @@ func writeReport(p place) error {
 	return nil
 }
 
-// report returns the report as Markdown. Sections whose run does not exist are left out.
+// report returns the report as Markdown. If a run does not exist, the sections of this run are left out.
 func report(runs map[string]*bench.Result, admitted string) string {
 	p := &page{}
 	p.writef("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
@@ -90,14 +90,15 @@ func report(runs map[string]*bench.Result, admitted string) string {
 	return p.String()
 }
 
-// page is a report that is written part by part.
+// page is a report to which the functions below add sections.
 type page struct{ strings.Builder }
 
 func (p *page) writef(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 func (p *page) table(t bench.Table) { t.WriteMarkdown(p) }
 
-// remarks writes the remarks about the named phases of a run, or about all phases if none is named.
+// remarks writes the remarks about the given phases of a run. Without phases, remarks writes the remarks about all
+// phases.
 func (p *page) remarks(r *bench.Result, phases ...string) {
 	for _, remark := range r.Remarks(phases...) {
 		p.writef("- %s\n", remark)
@@ -135,7 +136,7 @@ func reportSizes(p *page, runs map[string]*bench.Result) {
 	p.table(largest.Requests())
 }
 
-// growingRuns returns the runs that show how figures grow with the number of Pods, by size.
+// growingRuns returns the runs that show how the figures depend on the number of Pods, ordered by this number.
 func growingRuns(runs map[string]*bench.Result) []*bench.Result {
 	var out []*bench.Result
 	for _, pods := range sizes() {

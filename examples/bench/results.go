@@ -48,8 +48,8 @@ const repeats = 4
 
 func repeatRun(i int) string { return fmt.Sprintf("%s-again-%d", sizeRun(1000), i+1) }
 
-// experiments returns all runs, the longest last. Repetitions of a run are distributed over the list, because the
-// machine's speed changes within minutes.
+// experiments returns all runs. The longest run is last. Repetitions of a run are distributed over the list, because
+// the speed of the machine changes within minutes.
 func experiments() []experiment {
 	out := []experiment{
 		{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
@@ -86,7 +86,7 @@ func experimentChoices() (out []bench.Choice) {
 	return out
 }
 
-// place is where results are stored: the directory of the runs, and the path of the report.
+// place contains the paths of the results: the directory of the runs, and the file of the report.
 type place struct{ runs, out string }
 
 func (p place) json(name string) string { return filepath.Join(p.runs, name+".json") }

@@ -75,7 +75,7 @@ func spreadCommand(ctx context.Context, args []string, out, log io.Writer) error
 	return nil
 }
 
-// spreading is the measured cost of creating the Pods.
+// spreading is the measured cost of creating the Pods of a WorkloadSpread's target.
 type spreading struct {
 	loads    []burst
 	requests map[string]int // number of the manager's requests, by kind of request

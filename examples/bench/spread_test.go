@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestSpread makes a small run: each subset has its share, and the status writes are counted.
+// TestSpread makes a small run. Each subset must have its share of the Pods, and the status writes must be counted.
 func TestSpread(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

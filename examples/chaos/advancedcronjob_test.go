@@ -1,14 +1,16 @@
 package chaos_test
 
-// advancedCronJobMutants are mistakes for the schedules of AdvancedCronJobs to find.
+// advancedCronJobMutants returns the mistakes that the fault schedules of AdvancedCronJobs must find.
 func advancedCronJobMutants() []mutant {
 	const folder = "examples/kinds/advancedcronjob/"
 	const act, control, watch, report = folder + "act.go", folder + "controller.go", folder + "watch.go", folder + "report.go"
 	const decide, runs, slots = "examples/kinds/advancedcronjob/decide.go", "examples/kinds/advancedcronjob/runs.go", "examples/kinds/advancedcronjob/schedule/slots.go"
 	found := schedules{tests: "./kinds/advancedcronjob"}
-	due := schedules{tests: "./kinds/advancedcronjob/schedule", only: "TestDue"} // also asked by the judge
+	// The fault schedules compute the expected times with the same package, so the schedules cannot find a mistake in it.
+	due := schedules{tests: "./kinds/advancedcronjob/schedule", only: "TestDue"}
 	remembered := schedules{tests: "./kinds/advancedcronjob", only: "TestStartedIsRemembered"}
-	table := schedules{tests: "./kinds/advancedcronjob", only: "TestDecide"} // the judge reads jobs in the same way
+	// The fault schedules read jobs with the same code, so the schedules cannot find a mistake in this code.
+	table := schedules{tests: "./kinds/advancedcronjob", only: "TestDecide"}
 	return []mutant{
 		{"what was stored is forgotten when jobs are gone", decide, "\tif stored != nil {\n\t\tat := stored.Time", "\tif stored != nil && len(runs) > 0 {\n\t\tat := stored.Time", found},
 		{"jobs do not say when they were started", decide, "last = newer(last, believed(runs[i].Slot, now))", "last = newer(last, believed(runs[i].Slot, time.Time{}))", found},

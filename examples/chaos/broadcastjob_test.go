@@ -1,6 +1,6 @@
 package chaos_test
 
-// broadcastJobMutants are mistakes for the schedules of BroadcastJobs to find.
+// broadcastJobMutants returns the mistakes that the fault schedules of BroadcastJobs must find.
 func broadcastJobMutants() []mutant {
 	const next = "completion/completion.go"
 	const folder = "examples/kinds/broadcastjob/"

@@ -1,6 +1,7 @@
 package chaos_test
 
-// containerRecreateRequestMutants are mistakes for the schedules of ContainerRecreateRequests to find.
+// containerRecreateRequestMutants returns the mistakes that the fault schedules of ContainerRecreateRequests must
+// find.
 func containerRecreateRequestMutants() []mutant {
 	const folder = "examples/kinds/containerrecreaterequest/"
 	const decide, act, controller, watch = folder + "decide.go", folder + "act.go", folder + "controller.go", folder + "watch.go"

@@ -1,6 +1,6 @@
 package chaos_test
 
-// daemonMutants are mistakes for the schedules of node agents to find.
+// daemonMutants returns the mistakes that the fault schedules of node agents must find.
 func daemonMutants() []mutant {
 	const onnode, restart, daemon = "examples/kinds/containerrecreaterequest/onnode/", "node/containerrestart/", "examples/daemon/"
 	found := schedules{tests: "./daemon"}

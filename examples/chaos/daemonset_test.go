@@ -1,6 +1,6 @@
 package chaos_test
 
-// daemonSetMutants are mistakes for the schedules of DaemonSets to find.
+// daemonSetMutants returns the mistakes that the fault schedules of DaemonSets must find.
 func daemonSetMutants() []mutant {
 	const controller, nodes, update = "examples/kinds/daemonset/", "rollout/pernode/nodes.go", "rollout/pernode/update.go"
 	found := schedules{tests: "./kinds/daemonset"}

@@ -1,7 +1,7 @@
 package chaos_test
 
-// embedMutants are mistakes for the schedules of the operators shards and nodejobs to find, and in what they need of
-// the kit.
+// embedMutants returns the mistakes that the fault schedules of the operators shards and nodejobs must find. Some of
+// the mistakes are in the packages of the toolkit that these operators use.
 func embedMutants() []mutant {
 	shards, jobs := schedules{tests: "./embed/shards"}, schedules{tests: "./embed/nodejobs"}
 	unit := func(tests, only string) schedules { return schedules{tests: tests, only: only} }

@@ -1,6 +1,6 @@
 package chaos_test
 
-// ephemeralJobMutants are mistakes for the schedules of EphemeralJobs to find.
+// ephemeralJobMutants returns the mistakes that the fault schedules of EphemeralJobs must find.
 func ephemeralJobMutants() []mutant {
 	const folder = "examples/kinds/ephemeraljob/"
 	const act, controller, decide, status = folder + "act.go", folder + "controller.go", folder + "decide.go", folder + "status.go"

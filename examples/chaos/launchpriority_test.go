@@ -1,6 +1,6 @@
 package chaos_test
 
-// launchPriorityMutants are mistakes for the schedules of launch priorities to find.
+// launchPriorityMutants returns the mistakes that the fault schedules of launch priorities must find.
 func launchPriorityMutants() []mutant {
 	const order, controller = "examples/launchorder/next.go", "examples/controllers/launchpriority/controller.go"
 	found := schedules{tests: "./controllers/launchpriority"}

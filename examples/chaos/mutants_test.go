@@ -13,20 +13,21 @@ import (
 	"testing"
 )
 
-// mutant is a possible mistake.
+// mutant is a wrong edit of the code, which a test must find.
 type mutant struct {
 	name string
-	// file is named from the root of the repository; old occurs in the file exactly once.
+	// file is the path from the root of the repository. The text old occurs in the file exactly once, and new replaces
+	// it.
 	file, old, new string
 	schedules
 }
 
-// schedules are the schedules that must find a mistake.
+// schedules says which fault schedules must find a mistake.
 type schedules struct {
 	tests string // the package
-	with  string // ingredients of all schedules, because finding the mistake needs the ingredients; see CLONESET_WITH
-	only  string // the test that finds the mistake if no schedule does; empty for TestFaults
-	first int    // the first seed, for a mistake found by few schedules
+	with  string // faults that every schedule contains, because the mistake is found only with them; see CLONESET_WITH
+	only  string // the test that finds the mistake if no fault schedule finds the mistake; empty for TestFaults
+	first int    // the seed of the first schedule, for a mistake that few schedules find
 }
 
 func cloneSet(with ...string) schedules {
@@ -532,8 +533,9 @@ func mutants() []mutant {
 	}...)
 }
 
-// TestMutants plants mistakes singly, and wants the schedules to find each mistake. Without the mistake the schedules
-// must find none. The environment sets the number of mistakes: see sampleSize and draw.
+// TestMutants checks that the fault schedules find mistakes. For each mistake, the test runs the schedules on code
+// with only this mistake. The environment variables MUTANTS and MUTANTS_DRAW select the mistakes; see sampleSize and
+// sample.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -565,7 +567,7 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := regexp.MustCompile(`seed \d+: .*`).Find(out)
-			if m.only != "" { // and not for a different reason, such as a control plane without a start
+			if m.only != "" { // a failure for another reason does not count
 				found = regexp.MustCompile(`--- FAIL: ` + m.only + `[^\n]*(\n[^\n]+)?`).Find(out)
 			}
 			if err == nil || found == nil {
@@ -576,7 +578,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsAreCurrent finds out at once whether the code has moved on.
+// TestMutantsAreCurrent checks that each mistake still applies to the code. The test takes no time, so a change of
+// the code that affects the list of mistakes is found at once.
 func TestMutantsAreCurrent(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -587,7 +590,7 @@ func TestMutantsAreCurrent(t *testing.T) {
 	}
 }
 
-// mutated returns the path of the file and its content with the mistake in place of the right line.
+// mutated returns the path of the file, and the content of the file with the mistake.
 func (m mutant) mutated(t *testing.T, root string) (path, content string) {
 	t.Helper()
 	path = filepath.Join(root, filepath.FromSlash(m.file))

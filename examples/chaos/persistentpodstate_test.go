@@ -1,6 +1,6 @@
 package chaos_test
 
-// persistentPodStateMutants are mistakes for the schedules of PersistentPodStates to find.
+// persistentPodStateMutants returns the mistakes that the fault schedules of PersistentPodStates must find.
 func persistentPodStateMutants() []mutant {
 	const folder = "examples/kinds/persistentpodstate/"
 	const controller, watch, generator = folder + "controller.go", folder + "watch.go", folder + "generator.go"

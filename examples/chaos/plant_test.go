@@ -16,18 +16,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plantedMistake is the environment variable with the number of the mistake that a test binary makes.
+// plantedMistake is the name of the environment variable that contains the number of the mistake to make. The test
+// binary reads the number into the variable plantedMistake of the tested package.
 const plantedMistake = "PLANTED_MISTAKE"
 
-// mistake is a text in a file, and its wrong replacement.
+// mistake is a text in a file, and the wrong text that replaces it.
 type mistake struct {
 	number   int
 	old, new string
 }
 
-// plant returns a file that makes any of the mistakes, by the number in the package's variable plantedMistake. A function
-// with mistakes begins with a copy of its body for each. The second result lists mistakes that need a file of their
-// own: mistakes outside functions, and in functions with labels, which a copy would declare twice.
+// plant returns a file that contains all mistakes, of which the package's variable plantedMistake selects one. A
+// function with mistakes begins with a copy of its body for each mistake. The second result lists mistakes that need
+// a file of their own, because they are outside functions or in functions with labels. A copy of such a body would
+// declare the labels twice.
 func plant(source string, mistakes []mistake) (planted string, alone []int, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
@@ -72,18 +74,19 @@ func hasLabels(f *ast.FuncDecl) (has bool) {
 	return has
 }
 
-// field holds the test binaries with mistakes.
+// field contains the test binaries with mistakes.
 type field struct {
-	parent *testing.T // of the tests that share binaries
+	parent *testing.T // the parent of all tests that use the same binaries
 
-	root string // of the repository
+	root string // the root directory of the repository
 	all  []mutant
-	// binaries are the test binaries with many mistakes, by package.
+	// binaries contains the path of the test binary with all mistakes of a package, by package.
 	binaries map[string]string
-	alone    map[string]bool // by name
+	alone    map[string]bool // names of the mistakes that need a binary of their own
 }
 
-// binary returns the test binary with a mistake, and the environment in which the binary makes the mistake.
+// binary returns the path of the test binary with a mistake, and the environment variables that make the binary use
+// the mistake.
 func (f *field) binary(t *testing.T, m mutant) (path string, environment []string) {
 	t.Helper()
 	if f.binaries[m.tests] == "" {
@@ -101,7 +104,7 @@ func (f *field) binary(t *testing.T, m mutant) (path string, environment []strin
 	return f.binaries[m.tests], []string{fmt.Sprintf("%s=%d", plantedMistake, number)}
 }
 
-// together compiles the tests of a package with all mistakes of the package.
+// together compiles the tests of a package with all mistakes of the package, and returns the path of the test binary.
 func (f *field) together(t *testing.T, tests string) string {
 	t.Helper()
 	byFile := map[string][]mistake{}
@@ -136,7 +139,7 @@ func (f *field) together(t *testing.T, tests string) string {
 			"package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar plantedMistake, _ = strconv.Atoi(os.Getenv(%q))\n", file.Name, plantedMistake)
 	}
 	binary, err := f.compile(t, f.parent.TempDir(), tests, contents)
-	if err != nil { // a mistake that does not compile is named by a binary of its own
+	if err != nil { // a mistake does not compile: each mistake gets its own binary, so that the error names the mistake
 		t.Logf("together: %v", err)
 		for _, m := range f.all {
 			f.alone[m.name] = f.alone[m.name] || m.tests == tests
@@ -145,7 +148,7 @@ func (f *field) together(t *testing.T, tests string) string {
 	return binary
 }
 
-// compile compiles the tests of a package with other contents of files.
+// compile compiles the tests of a package. The given contents replace the contents of the files.
 func (f *field) compile(t *testing.T, dir, tests string, contents map[string]string) (binary string, err error) {
 	t.Helper()
 	replace := map[string]string{}

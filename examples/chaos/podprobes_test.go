@@ -1,6 +1,6 @@
 package chaos_test
 
-// podProbeMutants are mistakes for the schedules of PodProbeMarkers and NodePodProbes to find.
+// podProbeMutants returns the mistakes that the fault schedules of PodProbeMarkers and NodePodProbes must find.
 func podProbeMutants() []mutant {
 	const room, probing = "examples/kinds/nodepodprobe/", "node/probing/"
 	found := schedules{tests: "./kinds/nodepodprobe"}

@@ -1,7 +1,7 @@
 package chaos_test
 
-// podUnavailableBudgetMutants are mistakes for the schedules of PodUnavailableBudgets to find, or for a unit test
-// beyond the schedules.
+// podUnavailableBudgetMutants returns the mistakes that the fault schedules of PodUnavailableBudgets must find, and
+// mistakes that only a unit test finds.
 func podUnavailableBudgetMutants() []mutant {
 	const folder = "examples/kinds/podunavailablebudget/"
 	const count, watch, controller = folder + "count.go", folder + "watch.go", folder + "controller.go"

@@ -1,7 +1,7 @@
 package chaos_test
 
-// resourceDistributionMutants are mistakes for the schedules of ResourceDistributions to find, or for a test beyond the
-// schedules.
+// resourceDistributionMutants returns the mistakes that the fault schedules of ResourceDistributions must find, and
+// mistakes that only another test finds.
 func resourceDistributionMutants() []mutant {
 	const folder, meaning = "examples/kinds/resourcedistribution/", "examples/kinds/resourcedistribution/"
 	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "decide.go", meaning + "resolve.go", meaning + "status.go"

@@ -1,6 +1,7 @@
 package chaos_test
 
-// restartMutants are mistakes in restarts of a workload's containers, for schedules and tests to find.
+// restartMutants returns the mistakes in restarts of a workload's containers that fault schedules and other tests
+// must find.
 func restartMutants() []mutant {
 	const decide, request = "examples/kruise/restart/decide.go", "examples/kruise/restart/request.go"
 	numbered, only := statefulSet(), schedules{tests: "./kruise/restart", only: "TestDecide"}

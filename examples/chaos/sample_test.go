@@ -12,10 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// usualSample is how many mistakes are planted when nothing else is said: each takes half a minute of the machine.
+// usualSample is the number of mistakes to plant if MUTANTS is not set. Each mistake takes half a minute.
 const usualSample = 5
 
-// sampleSize reads the environment variable MUTANTS: a number, or "all". Empty means the usual number.
+// sampleSize returns the number of mistakes to plant. The text is the value of the environment variable MUTANTS: a
+// number, "all", or empty for the usual number.
 func sampleSize(text string, all int) (int, error) {
 	switch text {
 	case "":
@@ -30,8 +31,8 @@ func sampleSize(text string, all int) (int, error) {
 	return min(n, all), nil
 }
 
-// sample draws n of the mistakes, different mistakes for each text: CI passes the commit, so in time all mistakes have
-// their turn. The order is kept.
+// sample selects n of the mistakes and keeps their order. The text draw determines the selection. CI uses the commit
+// as the text, so that every mistake is selected at some commit.
 func sample(all []mutant, n int, draw string) []mutant {
 	type ticket struct {
 		index int
@@ -68,8 +69,8 @@ func TestSampleSize(t *testing.T) {
 	}
 }
 
-// TestSample: the same text draws the same mistakes, however the list is ordered, and in some hundred commits all are
-// drawn.
+// TestSample: the same text selects the same mistakes, whatever the order of the list. Among 1000 texts, each mistake
+// is selected.
 func TestSample(t *testing.T) {
 	all := mutants()
 	names := func(of []mutant) (out []string) {

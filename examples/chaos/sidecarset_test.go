@@ -1,6 +1,7 @@
 package chaos_test
 
-// sidecarSetMutants are mistakes for the schedules of SidecarSets to find, or for a test beyond the schedules.
+// sidecarSetMutants returns the mistakes that the fault schedules of SidecarSets must find, and mistakes that only
+// another test finds.
 func sidecarSetMutants() []mutant {
 	const control, upgrader, controller = "sidecarcontrol/", "sidecarcontrol/upgrader/upgrader.go", "examples/kinds/sidecarset/"
 	found := schedules{tests: "./kinds/sidecarset"}

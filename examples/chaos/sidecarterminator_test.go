@@ -1,6 +1,6 @@
 package chaos_test
 
-// sidecarTerminatorMutants are mistakes for the schedules of sidecar termination to find.
+// sidecarTerminatorMutants returns the mistakes that the fault schedules of sidecar termination must find.
 func sidecarTerminatorMutants() []mutant {
 	const decide, controller = "examples/controllers/sidecarterminator/decide.go", "examples/controllers/sidecarterminator/controller.go"
 	found := schedules{tests: "./controllers/sidecarterminator"}

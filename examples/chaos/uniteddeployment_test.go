@@ -1,6 +1,6 @@
 package chaos_test
 
-// unitedDeploymentMutants are mistakes for the schedules of UnitedDeployments to find.
+// unitedDeploymentMutants returns the mistakes that the fault schedules of UnitedDeployments must find.
 func unitedDeploymentMutants() []mutant {
 	const folder = "examples/kinds/uniteddeployment/"
 	const pass, change, workload, revisions = folder + "decide.go", folder + "decide_workload.go", folder + "resolve_workload.go", folder + "decide_revision.go"

@@ -1,6 +1,7 @@
 package chaos_test
 
-// watchMutants are mistakes about closed watches, and about kinds that come and go: no schedule has either.
+// watchMutants returns mistakes about closed watches, and about kinds that are installed and removed. Unit tests must
+// find these mistakes, because no fault schedule closes watches or removes kinds.
 func watchMutants() []mutant {
 	const lasting, health = "ownercache/watchhealth/lasting.go", "ownercache/watchhealth/watchhealth.go"
 	found := func(test string) schedules { return schedules{tests: "../ownercache/watchhealth", only: test} }

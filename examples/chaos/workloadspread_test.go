@@ -1,6 +1,6 @@
 package chaos_test
 
-// workloadSpreadMutants are mistakes for the schedules of WorkloadSpreads to find.
+// workloadSpreadMutants returns the mistakes that the fault schedules of WorkloadSpreads must find.
 func workloadSpreadMutants() []mutant {
 	const folder = "examples/kinds/workloadspread/"
 	found := schedules{tests: "./kinds/workloadspread"}

@@ -77,8 +77,8 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	repeat("a careless operator writes to CRDs", 0, 10*time.Second, c.writeCRDs)
 	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies())
 	for i, object := range objects {
-		// The start of each attack is delayed more than the start before, because otherwise the objects alone would
-		// keep the API server busy.
+		// The start of each attack is delayed a little more than the start of the previous attack. Otherwise the attacks
+		// would keep the API server busy all the time.
 		late := time.Duration(i) * pause / time.Duration(len(objects))
 		name := fmt.Sprintf("villain-%d", i)
 		path, body, err := encoded(object, name)
@@ -130,7 +130,7 @@ func (c *cluster) writeCRDs(ctx context.Context) string {
 	return "written"
 }
 
-// encoded returns an object with the given name as JSON, and the API path for objects of its kind.
+// encoded returns an object with the given name as JSON, and the API path of its kind.
 func encoded(object hostile.Object, name string) (path string, body []byte, err error) {
 	object.Content["metadata"].(map[string]any)["name"] = name
 	if body, err = json.Marshal(object.Content); err != nil {
@@ -143,7 +143,8 @@ func encoded(object hostile.Object, name string) (path string, body []byte, err 
 	return fmt.Sprint(group, object.Content["apiVersion"], "/namespaces/"+villains+"/"+strings.ToLower(fmt.Sprint(object.Content["kind"]))+"s"), body, nil
 }
 
-// villain is an attacker: a user with rights in a single namespace, or somebody with a node agent's token.
+// villain is an attacker: either a user with rights in a single namespace, or an attacker with the token of a node
+// agent.
 type villain struct {
 	host   string
 	client *http.Client
@@ -171,7 +172,7 @@ func (v *villain) request(ctx context.Context, method, path, contentType string,
 	return codeOf(v.client.Do(request))
 }
 
-// codeOf reads a response to its end, and returns the status code.
+// codeOf reads the whole response, and returns its status code.
 func codeOf(answer *http.Response, err error) string {
 	if err != nil {
 		return "no answer"
@@ -194,7 +195,7 @@ func (v *villain) store(ctx context.Context, path, name string, body []byte) str
 	return created + ", read " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
-// posts returns request bodies that no API server would send, by path.
+// posts returns functions that make request bodies, by path. No API server would send such bodies.
 func posts() map[string]func() io.Reader {
 	const many = 300 << 20
 	return map[string]func() io.Reader{
@@ -216,7 +217,7 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// post sends a body to the webhooks' port, as anybody who can reach the port can.
+// post sends a body to the port of the webhooks. Every client that can reach the port can do the same.
 func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.Port, path), body())
 	if err != nil {

@@ -9,9 +9,10 @@
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// The command fails in any of these cases: a rollout takes more than 20 % longer than without the attack (by the
-// medians); a change or a Pod is refused; the admission of a Pod takes 10 seconds; the watch is lost or 10 seconds
-// behind; the agent's token can write what must be refused; the manager needs more memory than its container has.
+// The command fails in any of these cases: the median duration of a rollout is more than 20 % longer than without the
+// attack; a change or a Pod is refused; the admission of a Pod takes 10 seconds; the watch ends or is 10 seconds
+// behind; the agent's token can make a write that must be refused; the manager needs more memory than its container
+// has.
 package main
 
 import (

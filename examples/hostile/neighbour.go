@@ -39,8 +39,8 @@ type neighbour struct {
 	pods   []time.Duration      // durations of the creation of Pods with sidecars
 }
 
-// startDelay is how long the neighbour's containers take to start, as real containers do. Without the delay, a rollout
-// would keep the API server busy all the time, and any load would slow the rollout.
+// startDelay is how long the neighbour's containers take to start, as real containers do. Without the delay, a
+// rollout would keep the API server busy all the time, and any load would make the rollout slower.
 const startDelay = "1s"
 
 // patience is the longest time that a rollout may take.
@@ -91,7 +91,7 @@ func (n *neighbour) watch(ctx context.Context) error {
 	return nil
 }
 
-// beatAnnotation contains the number of a change, by which the delay of the watch is measured.
+// beatAnnotation contains the number of the last change. With this number, the delay of the watch is measured.
 const beatAnnotation = "hostile/beat"
 
 func (n *neighbour) take(object runtime.Object) {
@@ -168,8 +168,8 @@ func (n *neighbour) createPod(ctx context.Context) {
 	}
 }
 
-// watched returns the number of events, and the delay with which the watch has shown each change. For a change that was
-// not shown yet, the delay so far is returned.
+// watched returns the number of events, and the delay with which the watch has shown each change. If the watch has
+// not shown a change yet, watched returns the delay so far.
 func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -180,7 +180,7 @@ func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Dur
 	return n.events, n.failed, lags, slices.Clone(n.pods)
 }
 
-// rollOut changes the image, and returns how long it takes until all Pods run the new image.
+// rollOut changes the image, and returns the time until all Pods run the new image.
 func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	began := clock.RealClock{}.Now()
 	body := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.test/app:v%d"}]`, n.next)

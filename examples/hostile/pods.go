@@ -23,8 +23,8 @@ import (
 // pestered is the number of the attacker's own CloneSets with Pods.
 const pestered = 10
 
-// pester creates CloneSets, writes harmful values that the controller reads into the CloneSets' Pods, and causes
-// reconciles again and again.
+// pester creates CloneSets, and writes harmful values into their Pods. The controller reads these values, and each
+// write causes a reconcile.
 func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet) error {
 	for i := range pestered {
 		cs := like.DeepCopy()
@@ -39,8 +39,8 @@ func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet
 	return nil
 }
 
-// annotate writes a harmful annotation to one Pod after the other, so that the owners are reconciled, and returns the
-// last status code.
+// annotate writes a harmful annotation to one Pod after the other, so that the owners of the Pods are reconciled.
+// annotate returns the last status code.
 func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(villains)); err != nil {
@@ -88,7 +88,7 @@ func (v *villain) patch(ctx context.Context, path, body string) string {
 	return v.request(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(body))
 }
 
-// sleep waits; the result is false if ctx has ended before.
+// sleep waits for the duration. The result is false if ctx ends earlier.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -147,7 +147,7 @@ func (s *stolen) ask(ctx context.Context, namespace, name, pod string) error {
 	return nil
 }
 
-// renew replaces each request that has ended by a new request, as users of the namespace would.
+// renew replaces each completed request by a new request, as users of the namespace would do.
 func (s *stolen) renew(ctx context.Context) error {
 	var requests v1beta1.ContainerRecreateRequestList
 	if err := s.c.List(ctx, &requests, client.InNamespace(villains)); err != nil {
@@ -183,7 +183,8 @@ const agentAttack, refused = "agent: ", " (refused)"
 // large is the size in bytes above which the API server takes seconds for a write.
 const large = 256 << 10
 
-// begin starts the attacks of the agent. Large writes have the same pauses between them as the creations of objects.
+// begin starts the attacks of the agent. The pauses between large writes are as long as the pauses between the
+// creations of objects.
 func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once func(context.Context) string), o options) {
 	repeat("users ask for restarts", 0, time.Second, func(ctx context.Context) string {
 		if err := s.renew(ctx); err != nil {
@@ -191,7 +192,7 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 		}
 		return "asked"
 	})
-	// The pauses between bursts spare the API server, which must process all writes.
+	// The API server must process all writes. The pauses between the bursts give the API server time for other requests.
 	repeat(agentAttack+"a second of writes", o.agentPause/2, o.agentPause, s.burst)
 	for i, write := range s.writes {
 		name, pause := agentAttack+write.Name, o.agentPause
@@ -207,8 +208,9 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 	}
 }
 
-// burst writes for a second as fast as the API server responds: changes of requests' phases back and forth, and
-// annotations of the largest size, each time with other content.
+// burst sends writes for a second, each write as soon as the API server has answered the previous write. Some writes
+// change the phases of requests back and forth. The other writes are annotations of the largest allowed size, each
+// time with other content.
 func (s *stolen) burst(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -265,7 +267,8 @@ func (s *stolen) unharmed(ctx context.Context) error {
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: quiet, Name: s.at.ForeignRequest}, request); err != nil {
 		return fmt.Errorf("the request of the bystander: %w", err)
 	}
-	// No agent runs on the other Node, so a request there can only wait or be completed by the controller.
+	// No agent runs on the other Node. So a request on that Node either waits, or the controller has completed the
+	// request.
 	if phase := request.Status.Phase; phase != "" && phase != v1beta1.ContainerRecreateRequestCompleted {
 		return fmt.Errorf("the request of the bystander is %s", phase)
 	}

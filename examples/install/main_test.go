@@ -33,8 +33,8 @@ const (
 )
 
 // env is a control plane with the admission plugin OwnerReferencesPermissionEnforcement, which some distributions
-// turn on: whoever creates an object that blocks the deletion of its owner must have the right to update the owner's
-// finalizers.
+// enable. With the plugin, a user who creates an object that blocks the deletion of its owner must have the right to
+// update the owner's finalizers.
 var env = controlplanetest.New(controlplane.Options{
 	Nodes: 5, AuditLog: "audit.log",
 	APIServerFlags: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},

@@ -262,8 +262,8 @@ func (c *cluster) pods(ns string) (out []*unstructured.Unstructured) {
 	return out
 }
 
-// checkDeployment: no command, environment variable or volume of OpenKruise is left, because the manager and the
-// agents could not start with them.
+// checkDeployment checks that no command, environment variable or volume of OpenKruise is left, because the manager
+// and the agents could not start with them.
 func (c *cluster) checkDeployment() {
 	c.t.Helper()
 	manager, agents := &appsv1.Deployment{}, &appsv1.DaemonSet{}

@@ -193,9 +193,9 @@ func (c *cluster) untilServed(sets []client.Object) {
 	}
 }
 
-// whateverPasses: if the API server accepts a Pod, and admission accepts the SidecarSets, then the API server also
-// accepts the Pod with the injected sidecars. If a Pod and a SidecarSet do not fit together, the webhook for Pods
-// refuses the Pod.
+// whateverPasses checks that admission and the API server agree. If the API server accepts a Pod, and admission
+// accepts the SidecarSets, then the API server also accepts the Pod with the injected sidecars. If a Pod and a
+// SidecarSet do not fit together, the webhook for Pods refuses the Pod.
 func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	const rounds, podsPerRound = 40, 12
 	ch := chance{rand.New(rand.NewPCG(1, 2))} //nolint:gosec // The same Pods in every run.
@@ -247,8 +247,8 @@ func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	}
 }
 
-// harmIsAnswered: the webhook admits Pods that were made to harm the webhook with their sidecars, or refuses the Pods
-// within a short time. The webhook itself never fails.
+// harmIsAnswered checks that the webhook never fails. The sidecars of the Pods in this test are made to harm the
+// webhook. The webhook admits such a Pod, or refuses the Pod within a short time.
 func harmIsAnswered(t *testing.T, c *cluster, _ *process) {
 	mesh := &unstructured.Unstructured{Object: hostile.Mesh()}
 	if err := c.Create(t.Context(), mesh); err != nil {

@@ -246,7 +246,7 @@ func (c *cluster) evictsAtOnce() {
 	const pods, budget = 100, 5
 	c.budget("many", func(s *policyv1beta1.PodUnavailableBudgetSpec) {
 		atMost(fmt.Sprint(budget))(s)
-		s.ProtectTotalReplicas = ptr.To[int32](pods) // nobody makes replacements
+		s.ProtectTotalReplicas = ptr.To[int32](pods) // no controller creates replacements
 	})
 	for i := range pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("many-%d", i), Labels: map[string]string{"app": "many"}}}

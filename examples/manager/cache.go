@@ -106,7 +106,7 @@ func (k *keeper) transform(obj any) (any, error) {
 }
 
 // countWatchErrors returns a handler that counts failed lists and watches of the caches. While a list or watch fails,
-// the controllers learn of no changes, and no other metric shows the failure. seen records each failure.
+// the controllers see no changes, and no other metric shows the failure. seen records each failure.
 func countWatchErrors(registry prometheus.Registerer, seen *lists) (toolscache.WatchErrorHandlerWithContext, error) {
 	failures := newCacheMetric()
 	if err := registry.Register(failures); err != nil {

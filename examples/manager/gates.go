@@ -30,8 +30,8 @@ func isBuilt(gate apps.Gate) bool {
 	}
 }
 
-// isMode reports whether a gate does not turn a feature on, but chooses who does some work. A user who turns on all
-// features of a stage (alpha or beta) does not want to change modes.
+// isMode reports whether a gate enables no feature, but determines which component does a task. A user who enables
+// all features of a stage (alpha or beta) does not want to change modes.
 func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 
 // GateGaps returns the missing parts of the features whose gates text turns on, by name or by stage. text has the

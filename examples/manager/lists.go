@@ -69,7 +69,7 @@ func (l *lists) ready() error {
 	return errors.Join(errs...)
 }
 
-// explained adds to an error how to grant the missing permission, or how to do without the permission.
+// explained adds advice to an error about a missing permission: grant the permission, or do without it.
 func explained(kind string, err error) error {
 	status, remedy := apierrors.APIStatus(nil), "grant the manager the right, or switch off the feature gate that needs the right"
 	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "secrets" {

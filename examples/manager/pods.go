@@ -67,7 +67,7 @@ func inTurn(handlers []admission.Handler) admission.Handler {
 }
 
 // protect sets the guards that are asked before a Pod is taken out of service. If all guards agree, the handlers in
-// told are called as well; their answers are ignored.
+// the parameter told are called as well. Their answers are ignored.
 func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, options kruiseadmission.Options) {
 	var handlers []admission.Handler
 	for _, g := range guards {

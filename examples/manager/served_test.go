@@ -30,8 +30,8 @@ const (
 	sidecarSetsCRD = "sidecarsets.apps.kruise.io"
 )
 
-// TestKindsComeAndGo: a manager started before the CRDs works as usual after the CRDs' installation, and continues
-// after a CRD goes and returns.
+// TestKindsComeAndGo: a manager that starts before the CRDs exist works as usual once the CRDs are installed. The
+// manager also continues after a CRD was removed and installed again.
 func TestKindsComeAndGo(t *testing.T) {
 	c := newCluster(t)
 	m := c.run()

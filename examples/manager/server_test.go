@@ -304,7 +304,7 @@ func (p *port) admitted(ctx context.Context, client *http.Client) error {
 	return err
 }
 
-// TestReviewsUnderWayAreAnswered: a manager told to stop completes running reviews.
+// TestReviewsUnderWayAreAnswered: a manager that receives a termination signal completes running reviews.
 func TestReviewsUnderWayAreAnswered(t *testing.T) {
 	p := servePort(t)
 	review := conversion(t, 1, 0)

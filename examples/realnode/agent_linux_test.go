@@ -30,7 +30,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// startAgent returns a namespace of its own on the real Node, with manager, webhooks and node agent running.
+// startAgent returns a fixture with a namespace of its own on the real Node. The manager, its webhooks and the node
+// agent run.
 func startAgent(t *testing.T) *fixture {
 	t.Helper()
 	f := startServed(t)
@@ -38,7 +39,7 @@ func startAgent(t *testing.T) *fixture {
 	return f
 }
 
-// startServed is startAgent without the agent. The manager gets flags.
+// startServed does the same as startAgent, but starts no agent. The flags are passed to the manager.
 func startServed(t *testing.T, flags ...string) *fixture {
 	t.Helper()
 	f := start(t)
@@ -75,7 +76,8 @@ func (f *fixture) runAgent() {
 	})
 }
 
-// recreate makes a request for a Pod, and returns the states of the containers once the request is completed.
+// recreate creates a ContainerRecreateRequest for a Pod, and returns the states of the containers when the request is
+// completed.
 func (f *fixture) recreate(name, pod string, strategy v1beta1.ContainerRecreateRequestStrategy, containers ...string) []v1beta1.ContainerRecreateRequestContainerRecreateState {
 	f.t.Helper()
 	r := &v1beta1.ContainerRecreateRequest{
@@ -116,8 +118,9 @@ func (f *fixture) podNow(key client.ObjectKey) *corev1.Pod {
 	return pod
 }
 
-// TestAgentRestarts: CR-20 CR-23 CR-26 CR-28 on a kubelet: hooks run, a container that does not end in time is killed,
-// ordered requests go one by one, and others stay as they are.
+// TestAgentRestarts: with a real kubelet, the agent runs the hooks of containers, kills a container that does not end
+// within its grace period, and restarts the containers of an ordered request one after the other. Other containers do
+// not restart.
 func TestAgentRestarts(t *testing.T) {
 	f := startAgent(t)
 	app, log, slow, still := f.container("app", 8080), f.container("log", 8081), f.container("slow", 8082), f.container("still", 8083)
@@ -170,7 +173,8 @@ func TestAgentRestarts(t *testing.T) {
 	}
 }
 
-// TestAgentRestartsBehindAService: a request with an unready period loses no request of clients.
+// TestAgentRestartsBehindAService: if a ContainerRecreateRequest has an unready period, no client of the Service
+// loses a request during the restart.
 func TestAgentRestartsBehindAService(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)
@@ -191,9 +195,9 @@ func TestAgentRestartsBehindAService(t *testing.T) {
 	}
 }
 
-// TestAgentSettles prints how long an update in place takes beside an agent: the agent sees the new container before the
-// kubelet reports it, so the gate is open when the kubelet judges the Pod. A Pod is never reported as ready with the
-// container that the update has ended.
+// TestAgentSettles prints how long an update in place takes on a Node with an agent. The agent sees the new container
+// before the kubelet reports the container. So the readiness gate is already open when the kubelet computes the
+// condition Ready. No version of the Pod is ready and has the container that the update has ended.
 func TestAgentSettles(t *testing.T) {
 	f := startAgent(t)
 	recorder := controllertest.Watch(t, f, f.namespace, nil)
@@ -218,8 +222,8 @@ func TestAgentSettles(t *testing.T) {
 	t.Logf("versions of Pods with an open gate before the kubelet reported the container: %d", early)
 }
 
-// TestAgentDeliversEnv: U-7 a changed annotation reaches the environment of a running Pod; the image has no shell, and
-// no command env.
+// TestAgentDeliversEnv: a changed annotation reaches the environment of a running Pod. The image contains neither a
+// shell nor the command env.
 func TestAgentDeliversEnv(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("web", v1beta1.InPlaceOnly, 0)
@@ -243,7 +247,8 @@ func TestAgentDeliversEnv(t *testing.T) {
 	}
 }
 
-// TestEphemeralJobs: EJ-8 EJ-9 on a kubelet: programs that end well, badly, and that cannot start.
+// TestEphemeralJobs: with a real kubelet, an EphemeralJob reports programs that succeed, programs that fail, and
+// programs that cannot start.
 func TestEphemeralJobs(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)
@@ -285,8 +290,8 @@ func TestEphemeralJobs(t *testing.T) {
 	}
 }
 
-// TestAgentOutlivesRuntime: containerd is killed, and its successor listens on another socket of the same path. The
-// agent finds the successor, and restarts what is asked for, and nothing else.
+// TestAgentOutlivesRuntime: containerd is killed, and a new containerd listens on a new socket at the same path. The
+// agent connects to the new containerd, restarts the requested containers, and restarts no other container.
 func TestAgentOutlivesRuntime(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)
@@ -309,8 +314,8 @@ func TestAgentOutlivesRuntime(t *testing.T) {
 	}
 }
 
-// TestSidecarsEndWithTheirJob: JT-9 JT-10 on a kubelet: a sidecar that would run for ever ends after the main container,
-// and the exit code of the sidecar counts, unless the Pod says otherwise.
+// TestSidecarsEndWithTheirJob: with a real kubelet, a sidecar that would run forever ends after the main container.
+// The exit code of the sidecar counts, unless the Pod says that the code does not count.
 func TestSidecarsEndWithTheirJob(t *testing.T) {
 	f := startAgent(t)
 	for _, tc := range []struct {

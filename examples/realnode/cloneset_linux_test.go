@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// cloneSet is a workload updated Pod by Pod.
+// cloneSet is a CloneSet, whose Pods are updated one after the other.
 type cloneSet struct {
 	client.Client
 	key     client.ObjectKey
@@ -103,7 +103,8 @@ func TestCloneSetImageNames(t *testing.T) {
 	f.imageNames(t, func(f *fixture, name string) workload { return f.cloneSet(name, v1beta1.InPlaceIfPossible, 0) })
 }
 
-// TestCloneSetTable prints the README's table, and proves that a grace period prevents all losses for clients.
+// TestCloneSetTable prints the table of the README, and checks that no client loses a request if there is a grace
+// period.
 func TestCloneSetTable(t *testing.T) {
 	t.Run("times", func(t *testing.T) {
 		f := startManager(t, manager.Options{})
@@ -123,8 +124,8 @@ func TestCloneSetTable(t *testing.T) {
 			t.Errorf("requests were lost in spite of the grace period: %v", counts[0].lost)
 			t.Log(strings.Join(counts[0].seen, "\n"))
 		}
-		// The client must be able to see a loss at all, or else the check above proves nothing. On a slow machine, proxies
-		// may by chance be faster than kubelets for a whole rollout.
+		// The check above proves nothing if the client could not see a loss. On a slow machine, the proxies may by chance
+		// be faster than the kubelets for a whole rollout.
 		seen := counts[1].losses()
 		for i := 0; seen == 0 && i < 5; i++ {
 			seen = f.printLosses([]candidate{{"in place, no grace period, once more", f.cloneSet(fmt.Sprint("grace-0-", i), v1beta1.InPlaceIfPossible, 0)}})[0].losses()

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// daemonSet is a workload with a single Pod, because there is a single Node.
+// daemonSet is a DaemonSet. It has only one Pod, because there is only one Node.
 type daemonSet struct {
 	client.Client
 	key    client.ObjectKey
@@ -67,8 +67,8 @@ func (d *daemonSet) isSettled(ctx context.Context) error {
 	return d.isResized(ctx)
 }
 
-// isResized waits for the kubelet: Pods of a DaemonSet have no state of their own, and a Pod stays available during a
-// resize.
+// isResized returns nil when the kubelet has resized the Pods. Pods of a DaemonSet have no state for updates, and a
+// Pod stays available while the kubelet resizes the Pod.
 func (d *daemonSet) isResized(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{"app": d.key.Name}); err != nil {
@@ -96,7 +96,8 @@ func TestDaemonSetResize(t *testing.T) {
 	f.resizes(t, func(f *fixture, name string) workload { return f.daemonSet(name) })
 }
 
-// TestDaemonSetSurge: the new Pod serves before the old Pod goes, on a kubelet that takes its time for both.
+// TestDaemonSetSurge: with a real kubelet, which takes time for starts and ends, the new Pod serves before the old
+// Pod is deleted.
 func TestDaemonSetSurge(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.daemonSet("agent")

@@ -27,33 +27,34 @@ import (
 	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
-// workload is an object of a kind under test, as seen by the scenarios. A new kind needs a single file: an
-// implementation of workload, and a test with a call for each of the kind's scenarios.
+// workload is an object of a kind under test, as the scenarios need it. A new kind needs a single file: an
+// implementation of workload, and a test that calls each scenario of the kind.
 type workload interface {
-	// name is the name of the object and the value of the label app of its Pods.
+	// name returns the name of the object, which is also the value of the label app of its Pods.
 	name() string
-	// revisionLabel is the key of the Pods' revision label.
+	// revisionLabel returns the key of the label with the revision of a Pod.
 	revisionLabel() string
-	// create creates the object with a number of Pods of the template.
+	// create creates the object with the template and with the given number of Pods.
 	create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error
 	// edit changes the template of the object.
 	edit(ctx context.Context, change func(*corev1.PodTemplateSpec)) error
-	// isSettled returns nil if all Pods have the newest template and are available. Otherwise the error says what is
-	// missing.
+	// isSettled returns nil if all Pods have the newest template and are available. Otherwise the error says which Pods
+	// are missing or not updated.
 	isSettled(ctx context.Context) error
 }
 
 // templateEdit is a change of a Pod template.
 type templateEdit = func(*corev1.PodTemplateSpec)
 
-// fixture is a test's view of the cluster.
+// fixture is the access of a test to the cluster.
 type fixture struct {
 	client.WithWatch
 	t         testing.TB
 	cp        *controlplane.ControlPlane
 	node      *realnode.Node
 	namespace string
-	// through is the annotation of jobs for images; empty for none.
+	// through is the value of the annotation AnnotationPullThrough on ImagePullJobs. If through is empty, the jobs have
+	// no such annotation.
 	through string
 }
 
@@ -63,7 +64,7 @@ type scenario struct {
 	run  func(*fixture, workload)
 }
 
-// sideBySide runs scenarios at the same time in a namespace, each with a workload of the scenario's name.
+// sideBySide runs scenarios at the same time in a namespace. Each scenario gets a workload with the scenario's name.
 func (f *fixture) sideBySide(t *testing.T, fresh func(f *fixture, name string) workload, scenarios []scenario) {
 	t.Helper()
 	for _, s := range scenarios {
@@ -76,7 +77,7 @@ func (f *fixture) sideBySide(t *testing.T, fresh func(f *fixture, name string) w
 	}
 }
 
-// start returns a namespace of its own on the real Node.
+// start returns a fixture with a namespace of its own on the real Node.
 func start(t testing.TB) *fixture {
 	t.Helper()
 	n := node.start(t)
@@ -84,7 +85,7 @@ func start(t testing.TB) *fixture {
 	return &fixture{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, node: n, namespace: env.Namespace(t)}
 }
 
-// startManager returns a namespace of its own on the real Node, with the controllers running.
+// startManager returns a fixture with a namespace of its own on the real Node. The controllers run.
 func startManager(t testing.TB, options manager.Options) *fixture {
 	t.Helper()
 	f := start(t)
@@ -92,7 +93,7 @@ func startManager(t testing.TB, options manager.Options) *fixture {
 	return f
 }
 
-// resizeGates makes workloads resize containers in place.
+// resizeGates returns feature gates with which workloads resize containers in place.
 func resizeGates() map[apps.Gate]bool {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
@@ -108,7 +109,8 @@ func (f *fixture) image(version string) string {
 	return image
 }
 
-// container runs the test program on a port. The program decides about readiness.
+// container returns a container that runs the test program on a port. The program itself determines whether the
+// container is ready.
 func (f *fixture) container(name string, port int) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: f.image("v1"), Env: []corev1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}},
@@ -120,8 +122,8 @@ func (f *fixture) container(name string, port int) corev1.Container {
 	}
 }
 
-// create creates the workload with containers app and log and a shared volume. create returns the Pods when the
-// workload has settled.
+// create creates the workload with the containers app and log and a shared volume. create waits until the workload
+// has settled, and returns the Pods.
 func (f *fixture) create(w workload, replicas int, edits ...templateEdit) []corev1.Pod {
 	f.t.Helper()
 	template := &corev1.PodTemplateSpec{
@@ -143,14 +145,14 @@ func (f *fixture) create(w workload, replicas int, edits ...templateEdit) []core
 	return f.settled(w)
 }
 
-// change edits the template and returns the Pods when the workload has settled.
+// change edits the template, waits until the workload has settled, and returns the Pods.
 func (f *fixture) change(w workload, edits ...templateEdit) []corev1.Pod {
 	f.t.Helper()
 	f.edit(w, edits...)
 	return f.settled(w)
 }
 
-// edit edits the template, again on conflict.
+// edit edits the template. After a conflict, edit tries again.
 func (f *fixture) edit(w workload, edits ...templateEdit) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
@@ -194,7 +196,7 @@ func (f *fixture) quiet(w workload, period time.Duration) {
 	})
 }
 
-// troubles says what the containers of the namespace wait for.
+// troubles returns an error that says for what the containers of the namespace wait.
 func (f *fixture) troubles(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := f.List(ctx, &pods, client.InNamespace(f.namespace)); err != nil {
@@ -215,15 +217,15 @@ func containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// gatesOpen reports whether all readiness gates of a Pod are open. Ready alone may be out of date: a kubelet that
-// writes before noticing a closed gate writes the old Ready.
+// gatesOpen reports whether all readiness gates of a Pod are open. The condition Ready alone may be out of date: a
+// kubelet that writes the status before it has noticed a closed gate writes the old condition Ready.
 func gatesOpen(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
 		return !podstate.IsTrue(pod, gate.ConditionType)
 	})
 }
 
-// pods lists the workload's Pods without a deletion timestamp.
+// pods lists the Pods of the workload that have no deletion timestamp.
 func (f *fixture) pods(w workload) []corev1.Pod {
 	f.t.Helper()
 	var list corev1.PodList

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// ships is a workload of the operator in examples/embed.
+// ships is a Fleet, the workload of the operator in examples/embed.
 type ships struct {
 	*fixture
 	key client.ObjectKey
@@ -59,7 +59,7 @@ func (s *ships) isSettled(ctx context.Context) error {
 	return nil
 }
 
-// operator runs the operator until the test ends.
+// operator runs the operator of examples/embed until the test ends.
 func (f *fixture) operator() {
 	f.t.Helper()
 	embed := filepath.Join("..", "embed")
@@ -75,7 +75,7 @@ func (f *fixture) operator() {
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.cp.Kubeconfig())
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	// The kernel sends this signal when the thread that starts the operator is gone.
+	// The kernel sends this signal when the thread that started the operator has ended.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	if err := cmd.Start(); err != nil {

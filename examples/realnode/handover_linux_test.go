@@ -22,9 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestAgentTakesOver: MG-62 CR-24 CR-26 requests of each version, made before the agent's start, left in the middle by
-// OpenKruise's daemon, which has stopped a container on a real runtime, and made afterwards: all end well, and no
-// container restarts more than once for a request.
+// TestAgentTakesOver: in each API version there are a request made before the agent starts, a request that
+// OpenKruise's daemon has not finished, and a request made afterwards. The daemon has already stopped a container on
+// a real runtime. All requests succeed, and no container restarts more than once for a request.
 func TestAgentTakesOver(t *testing.T) {
 	f := startServed(t)
 	type left struct {
@@ -60,7 +60,7 @@ func TestAgentTakesOver(t *testing.T) {
 	}
 }
 
-// askIn asks for a restart in a version of the API.
+// askIn creates a ContainerRecreateRequest in an API version.
 func (f *fixture) askIn(version schema.GroupVersion, name, pod string, containers ...string) *unstructured.Unstructured {
 	f.t.Helper()
 	var list []any
@@ -77,7 +77,7 @@ func (f *fixture) askIn(version schema.GroupVersion, name, pod string, container
 	return request
 }
 
-// stopAsOpenKruise stops a container and records the stop as OpenKruise's daemon does.
+// stopAsOpenKruise stops a container, and records the stop in the same way as OpenKruise's daemon.
 func (f *fixture) stopAsOpenKruise(pod *corev1.Pod, container string, request *unstructured.Unstructured) {
 	f.t.Helper()
 	runtime, err := cri.New(f.node.Socket())

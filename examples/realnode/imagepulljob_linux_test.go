@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakeregistry"
 )
 
-// pullJob creates an ImagePullJob for the real Node, and returns the job after the end.
+// pullJob creates an ImagePullJob for the real Node, and returns the job after its end.
 func (f *fixture) pullJob(name string, image imagepull.Reference, secrets ...string) *v1beta1.ImagePullJob {
 	f.t.Helper()
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
@@ -47,8 +47,8 @@ func (f *fixture) pullJob(name string, image imagepull.Reference, secrets ...str
 	return job
 }
 
-// TestImagePullJob: a job brings a private image to the Node with the Secret of the job's namespace. A job for another
-// image of the same repository, without the Secret, fails and says why, and no copy of the Secret is left.
+// TestImagePullJob: a job pulls a private image to the Node with the Secret of the job's namespace. A job for another
+// image of the same repository has no Secret. That job fails and says why. No copy of the Secret is left.
 func TestImagePullJob(t *testing.T) {
 	f := startAgent(t)
 	secrets := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps.NamespacePullSecrets}}
@@ -88,8 +88,8 @@ func TestImagePullJob(t *testing.T) {
 }
 
 // TestImagePullJobThroughKubelet: without an agent, the kubelet pulls a private image with the Secret of the job's
-// namespace, and no copy of the Secret is made. A Pod holds the image when the job has ended, and goes with the job. A
-// job without the Secret fails and says why.
+// namespace, and nothing copies the Secret. When the job has ended, a Pod keeps the image on the Node until the job
+// is deleted. A job without the Secret fails and says why.
 func TestImagePullJobThroughKubelet(t *testing.T) {
 	f := startServed(t, "--image-pull-pause-image="+node.start(t).Registry().Host()+"/pause:1")
 	f.pullSecret("registry")
@@ -117,7 +117,8 @@ func TestImagePullJobThroughKubelet(t *testing.T) {
 	f.untilHeldBy(image)
 }
 
-// untilHeldBy waits until the Pods that hold images are those of the given jobs, one each, and run.
+// untilHeldBy waits until each of the given jobs has exactly one running Pod that keeps the image, and until no other
+// such Pod exists.
 func (f *fixture) untilHeldBy(image imagepull.Reference, jobs ...types.UID) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {

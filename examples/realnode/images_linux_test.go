@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// imageNames runs updates whose end shows only in the Node's names of images.
+// imageNames runs updates whose end is visible only in the image names that the Node reports.
 func (f *fixture) imageNames(t *testing.T, fresh func(f *fixture, name string) workload) {
 	t.Helper()
 	f.sideBySide(t, fresh, []scenario{
@@ -31,7 +31,7 @@ func (f *fixture) imageNames(t *testing.T, fresh func(f *fixture, name string) w
 	})
 }
 
-// retagEarlier: the new image is another tag of the same digest, and the Node reports the new tag. So the update is
+// retagEarlier checks an update to another tag of the same digest where the Node reports the new tag. The update is
 // complete at once.
 func (f *fixture) retagEarlier(w workload) {
 	if took := f.retag(w, "b", "a", "a"); took >= untilProven {
@@ -39,7 +39,8 @@ func (f *fixture) retagEarlier(w workload) {
 	}
 }
 
-// retagLater: the Node reports the old tag, so that only time proves the new tag. The Pod is out of service until then.
+// retagLater checks an update to another tag of the same digest where the Node reports the old tag. The update is
+// complete only after some time, and the Pod is out of service until then.
 func (f *fixture) retagLater(w workload) {
 	if took := f.retag(w, "y", "z", "y"); took < untilProven {
 		f.t.Errorf("the gate opened %s after the restart, want %s or more", took, untilProven)
@@ -47,16 +48,16 @@ func (f *fixture) retagLater(w workload) {
 }
 
 const (
-	// terminationGrace is the grace period of Pods whose updates only time can prove.
+	// terminationGrace is the grace period of Pods whose updates are complete only after some time.
 	terminationGrace = time.Second
-	// untilProven is the longest life of a container whose image differs from the Pod's spec. Later, the kubelet would
-	// have ended the container.
+	// untilProven is the longest life of a container whose image differs from the Pod's spec. The kubelet ends such a
+	// container before this time has passed.
 	untilProven = terminationGrace + 10*time.Second
 )
 
-// retag updates to another tag of the same digest, and returns the time from the restart to the opening of the Pod's
-// gate. The container restarts, and its imageID stays. status.image is the digest's first tag in alphabetical order,
-// whatever tag the spec asks for.
+// retag updates a Pod to another tag of the same digest, and returns the time from the restart to the opening of the
+// Pod's readiness gate. The container restarts, and its imageID does not change. status.image is the first tag of the
+// digest in alphabetical order, whichever tag is in the spec.
 func (f *fixture) retag(w workload, from, to, reported string) time.Duration {
 	f.t.Helper()
 	before := &f.create(w, 1, setImage(0, f.image(f.version(w, from))), func(template *corev1.PodTemplateSpec) {
@@ -86,8 +87,8 @@ func (f *fixture) retag(w workload, from, to, reported string) time.Duration {
 	return took
 }
 
-// digests: a Pod is updated between images named by digest alone. After an update to a digest that no registry has, the
-// Pod is rolled back.
+// digests checks updates between images that are named by digest alone. After an update to a digest that no registry
+// has, the Pod is rolled back.
 func (f *fixture) digests(w workload) {
 	one, two := f.version(w, "one"), f.version(w, "two")
 	before := &f.create(w, 1, setImage(0, f.digest(one)))[0]
@@ -100,7 +101,8 @@ func (f *fixture) digests(w workload) {
 	f.rollback(w, repository+"@sha256:"+strings.Repeat("0", 64), two)
 }
 
-// pin: a tag, the tag's digest, and the tag again. The container restarts though nothing else changes.
+// pin checks updates from a tag to the digest of the tag, and back to the tag. The container restarts, and nothing
+// else changes.
 func (f *fixture) pin(w workload) {
 	version := f.version(w, "one")
 	before := &f.create(w, 1, setImage(0, f.image(version)))[0]
@@ -114,7 +116,8 @@ func (f *fixture) pin(w workload) {
 	f.serves(after, version)
 }
 
-// twoTags: back from a missing tag to an image reported by the Node under a tag pulled by another Pod.
+// twoTags checks a rollback from a missing tag. The Node reports the old image under another tag, which another Pod
+// has pulled.
 func (f *fixture) twoTags(w workload) {
 	version := f.version(w, "b")
 	f.create(w, 1, setImage(0, f.image(version)))
@@ -125,15 +128,15 @@ func (f *fixture) twoTags(w workload) {
 	}
 }
 
-// missingTag: back from a tag unknown to every registry.
+// missingTag checks a rollback from a tag that no registry has.
 func (f *fixture) missingTag(w workload) {
 	version := f.version(w, "one")
 	f.create(w, 1, setImage(0, f.image(version)))
 	f.rollback(w, f.image(version)+"-missing", version)
 }
 
-// rollback updates the workload's Pod to an image that cannot be pulled, and back to the running image of the version.
-// rollback returns the Pod, in service again.
+// rollback updates the Pod of the workload to an image that cannot be pulled, and then back to the image of the
+// version. rollback returns the Pod when the Pod is in service again.
 func (f *fixture) rollback(w workload, broken, version string) *corev1.Pod {
 	f.t.Helper()
 	before := &f.pods(w)[0]
@@ -156,12 +159,12 @@ func (f *fixture) rollback(w workload, broken, version string) *corev1.Pod {
 	return after
 }
 
-// version names a version unused by other workloads: a Node never forgets a tag.
+// version returns a version that no other workload uses, because a Node keeps every tag that it has pulled.
 func (f *fixture) version(w workload, name string) string {
 	return f.namespace + "-" + w.name() + "-" + name
 }
 
-// tag gives the image of the workload's version another tag and returns its name.
+// tag gives the image of the workload's version a second tag, and returns the name of the image with this tag.
 func (f *fixture) tag(w workload, version, tag string) string {
 	f.t.Helper()
 	image, err := f.node.Retag(f.version(w, version), f.version(w, tag))
@@ -180,7 +183,7 @@ func (f *fixture) digest(version string) string {
 	return image
 }
 
-// restartedOnce demands that a Pod in service is unchanged except for a restart of container app.
+// restartedOnce checks that a Pod is in service and that only the container app has restarted, once.
 func (f *fixture) restartedOnce(before, after *corev1.Pod) {
 	f.t.Helper()
 	if diff := cmp.Diff(identityOf(before), identityOf(after)); diff != "" {
@@ -211,7 +214,7 @@ func (f *fixture) serves(pod *corev1.Pod, version string) {
 	}
 }
 
-// logApp logs the Node's report of container app.
+// logApp logs the status of container app that the Node has reported.
 func (f *fixture) logApp(step string, pod *corev1.Pod) {
 	f.t.Helper()
 	app := podstate.ContainerStatus(pod, "app")

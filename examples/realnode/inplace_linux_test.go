@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// identity is the part of a Pod that an update in place must not change.
+// identity contains the parts of a Pod that an update in place must not change.
 type identity struct {
 	UID            types.UID
 	Name, Node, IP string
@@ -28,7 +28,8 @@ func identityOf(pod *corev1.Pod) identity {
 	return identity{pod.UID, pod.Name, pod.Spec.NodeName, pod.Status.PodIP}
 }
 
-// imageInPlace: a new image restarts its container alone. The Pods, now of another revision, and their volumes stay.
+// imageInPlace checks that a new image restarts only its container. The Pods get the label of another revision, and
+// the Pods and their volumes are kept.
 func (f *fixture) imageInPlace(w workload, replicas int) {
 	f.t.Helper()
 	t := f.t
@@ -73,7 +74,8 @@ func restarts(pod *corev1.Pod) map[string]int32 {
 	return out
 }
 
-// envFromAnnotation: a container whose image and annotation change together starts with the new value.
+// envFromAnnotation checks that a container whose image and annotation change together starts with the new value of
+// the annotation.
 func (f *fixture) envFromAnnotation(w workload) {
 	f.t.Helper()
 	t := f.t
@@ -100,13 +102,13 @@ func (f *fixture) envFromAnnotation(w workload) {
 	}
 }
 
-// resizes: new resources reach running containers.
+// resizes checks that new resources reach running containers.
 func (f *fixture) resizes(t *testing.T, fresh func(f *fixture, name string) workload) {
 	t.Helper()
 	f.sideBySide(t, fresh, []scenario{{"resize", (*fixture).resize}, {"limits-alone", (*fixture).resizeLimits}})
 }
 
-// resize: new requests and limits reach the cgroup of the running container.
+// resize checks that new requests and limits reach the cgroup of the running container.
 func (f *fixture) resize(w workload) {
 	f.t.Helper()
 	set := func(cpu, memory string) templateEdit {
@@ -119,7 +121,8 @@ func (f *fixture) resize(w workload) {
 	f.checkResizes(w, corev1.PodQOSBurstable, set)
 }
 
-// resizeLimits: requests copied from the limits by the API server follow the limits, so that the Pod stays Guaranteed.
+// resizeLimits checks a container whose requests the API server has copied from the limits. The requests follow the
+// limits, so that the Pod stays Guaranteed.
 func (f *fixture) resizeLimits(w workload) {
 	f.t.Helper()
 	limit := func(containers ...int) func(cpu, memory string) templateEdit {
@@ -139,7 +142,8 @@ func quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// checkResizes gives container app more of both resources, then less. set writes the resources to the template.
+// checkResizes gives container app more of both resources, and then less. The function set writes the resources to
+// the template.
 func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu, memory string) templateEdit) {
 	f.t.Helper()
 	before := &f.pods(w)[0]
@@ -179,7 +183,7 @@ func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu,
 	}
 }
 
-// sidecar: the image of a native sidecar changes without a restart of the other containers.
+// sidecar checks that the image of a native sidecar changes without a restart of the other containers.
 func (f *fixture) sidecar(w workload) {
 	f.t.Helper()
 	t := f.t
@@ -202,8 +206,8 @@ func (f *fixture) sidecar(w workload) {
 	}
 }
 
-// batches: containers of lower launch priority change when containers of higher priority are ready again. barrier is
-// the environment variable with the priority.
+// batches checks that a container of lower launch priority changes only when the containers of higher priority are
+// ready again. barrier is the environment variable with the priority.
 func (f *fixture) batches(w workload, barrier string) {
 	f.t.Helper()
 	t := f.t
@@ -230,7 +234,7 @@ func (f *fixture) batches(w workload, barrier string) {
 	}
 }
 
-// priorities gives app and log a launch priority of 10 and 0, as the Pod webhook does.
+// priorities gives the containers app and log the launch priorities 10 and 0, as the Pod webhook does.
 func (f *fixture) priorities(w workload, barrier string) templateEdit {
 	f.t.Helper()
 	open := &corev1.ConfigMap{

@@ -22,8 +22,8 @@ import (
 // launchDelay is the delay of a container's first readiness probe in seconds, so that "started" and "ready" differ.
 const launchDelay = 2
 
-// TestLaunchOrder: the kubelet starts containers in the Pod's order: each container when the previous container is
-// ready.
+// TestLaunchOrder: the kubelet starts the containers in the order that the Pod requests. Each container starts when
+// the previous container is ready.
 func TestLaunchOrder(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	for _, tc := range []struct {
@@ -53,8 +53,8 @@ func TestLaunchOrder(t *testing.T) {
 	}
 }
 
-// TestLaunchBarrierComesBack: a kubelet that starts a container again reads its barrier again. A deleted ConfigMap
-// comes back.
+// TestLaunchBarrierComesBack: when a kubelet starts a container again, the kubelet reads the ConfigMap of the barrier
+// again. If the ConfigMap was deleted, the controller creates the ConfigMap again.
 func TestLaunchBarrierComesBack(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	pod := f.launch(func(pod *corev1.Pod) {
@@ -82,7 +82,7 @@ func TestLaunchBarrierComesBack(t *testing.T) {
 	t.Logf("ready again after %v", time.Since(begin).Round(time.Second))
 }
 
-// launch creates a Pod as changed by the webhook, and watches its containers start.
+// launch creates a Pod that the webhook changes, and watches how the containers start.
 func (f *fixture) launch(change func(*corev1.Pod), order []string) *corev1.Pod {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -121,7 +121,7 @@ func (f *fixture) launch(change func(*corev1.Pod), order []string) *corev1.Pod {
 	started := func(name string) time.Time { return podstate.ContainerStatus(pod, name).State.Running.StartedAt.Time }
 	for i, name := range order {
 		f.t.Logf("%s started at %s", name, started(name).Format(time.TimeOnly))
-		// The kubelet's times are whole seconds.
+		// The kubelet reports times in whole seconds.
 		if i > 0 && started(name).Sub(started(order[i-1])) < (launchDelay-1)*time.Second {
 			f.t.Errorf("%s started %s after %s, which needs %d s to be ready", name, started(name).Sub(started(order[i-1])), order[i-1], launchDelay)
 		}

@@ -21,7 +21,7 @@ const enableEnv = "WORKLOADKIT_NODE"
 
 const (
 	within = time.Minute
-	// The very first start builds the binaries.
+	// The first start builds the binaries.
 	startTimeout = 20 * time.Minute
 )
 
@@ -71,7 +71,7 @@ func (s *sharedNode) start(t testing.TB) *realnode.Node {
 	return s.node
 }
 
-// stop ends the Node, if running. The next start makes a new Node.
+// stop ends the Node if the Node runs. The next start creates a new Node.
 func (s *sharedNode) stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

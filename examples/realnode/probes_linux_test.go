@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestProbes: probes of each sort reach the Pod as condition and label, and both are taken back with the marker. The
-// test program serves no gRPC, so the gRPC probe of the program fails.
+// TestProbes: the results of probes of each type become a condition and a label of the Pod. Both are removed when the
+// marker is deleted. The test program has no gRPC server, so the gRPC probe of the program fails.
 func TestProbes(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("probed", v1beta1.InPlaceIfPossible, 0)
@@ -73,7 +73,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// marked waits until a Pod has a label for each probe, and the condition that belongs to the label.
+// marked waits until a Pod has the label of each probe, and the condition that belongs to the label.
 func (f *fixture) marked(key client.ObjectKey, want map[string]string) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
@@ -94,7 +94,8 @@ func (f *fixture) marked(key client.ObjectKey, want map[string]string) {
 	})
 }
 
-// TestProbeOfGRPC: a Pod in the network of the Node has the address of the Node, where a server of the test answers.
+// TestProbeOfGRPC: a Pod in the network of the Node has the address of the Node. At this address, a gRPC server of
+// the test answers.
 func TestProbeOfGRPC(t *testing.T) {
 	f := startAgent(t)
 	listener, err := net.Listen("tcp", ":0") //nolint:gosec // the Node's address is known to the kubelet alone

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakeregistry"
 )
 
-// privateImage pushes an image of the test program to a repository of the test's own, for user ci alone.
+// privateImage pushes an image of the test program to a repository of the test. Only the user ci may pull the image.
 func (f *fixture) privateImage(name string, access fakeregistry.Access) imagepull.Reference {
 	f.t.Helper()
 	repository := f.namespace + "/" + name
@@ -42,7 +42,7 @@ func (f *fixture) privateImage(name string, access fakeregistry.Access) imagepul
 	return parsed
 }
 
-// pulls lists the answers of the registry about an image: object, credential and status.
+// pulls lists the requests for an image that the registry has answered: object, credential and status code.
 func (f *fixture) pulls(image imagepull.Reference) (out []string) {
 	for _, r := range f.node.Registry().Requests() {
 		if r.Repository == image.Path() {
@@ -52,7 +52,7 @@ func (f *fixture) pulls(image imagepull.Reference) (out []string) {
 	return slices.Compact(out)
 }
 
-// throughKubelet is a controller that pulls images on the real Node by Pods.
+// throughKubelet is a controller that makes the kubelet of the real Node pull images by creating Pods.
 type throughKubelet struct {
 	*fixture
 
@@ -88,7 +88,7 @@ func (k *throughKubelet) want(image imagepull.Reference, claim imagepull.Claim) 
 	}
 }
 
-// pass lets the controller look once, and returns the Pods that it has seen.
+// pass makes the controller reconcile once, and returns the Pods that the controller has seen.
 func (k *throughKubelet) pass(ctx context.Context) ([]*corev1.Pod, error) {
 	var (
 		seen   = kubeletpull.Observed{Node: &corev1.Node{}}
@@ -123,7 +123,7 @@ func (k *throughKubelet) pass(ctx context.Context) ([]*corev1.Pod, error) {
 	return seen.Pods, nil
 }
 
-// until looks until the claim of an owner has a state.
+// until reconciles until the claim of an owner has a state.
 func (k *throughKubelet) until(image imagepull.Reference, owner imagepull.Owner, state imagepull.State) (standing imagepull.Standing) {
 	k.t.Helper()
 	controlplanetest.Eventually(k.t, within, func(ctx context.Context) error {
@@ -150,8 +150,8 @@ func (f *fixture) pullSecret(name string) {
 	}
 }
 
-// TestPullsThroughKubelet: a Pod with an image volume makes the kubelet pull a private image with the job's own Secret. A
-// job without the Secret fails and says why, also if the image is on the Node already.
+// TestPullsThroughKubelet: a Pod with an image volume makes the kubelet pull a private image with the Secret of the
+// job. A job without the Secret fails and says why, even if the image is already on the Node.
 func TestPullsThroughKubelet(t *testing.T) {
 	f := start(t)
 	f.pullSecret("registry")
@@ -186,7 +186,7 @@ func TestPullsThroughKubelet(t *testing.T) {
 	})
 }
 
-// runtimeOf is the container runtime of the real Node, for a Puller.
+// runtimeOf is the container runtime of the real Node, in the form that a Puller needs.
 type runtimeOf struct{ *cri.Runtime }
 
 func (r runtimeOf) Pull(ctx context.Context, want imagepull.Want, credential *pullsecret.Credential) (string, error) {
@@ -195,15 +195,16 @@ func (r runtimeOf) Pull(ctx context.Context, want imagepull.Want, credential *pu
 
 func (r runtimeOf) FreeBytes(context.Context) (uint64, error) { return 0, nil }
 
-// credentials is a keyring for all images.
+// credentials is a keyring that applies to all images.
 type credentials struct{ pullsecret.Keyring }
 
 func (c credentials) For(context.Context, imagepull.Want) (pullsecret.Keyring, error) {
 	return c.Keyring, nil
 }
 
-// TestPullsThroughRuntime: an agent pulls private images through CRI, with passwords and identity tokens, also if the
-// registry's token ends or is revoked between manifest and layer. Wrong credentials never appear in the report.
+// TestPullsThroughRuntime: an agent pulls private images through CRI, with passwords and identity tokens. The pull
+// succeeds even if the registry's token expires or is revoked between the requests for the manifest and for a layer.
+// Wrong credentials never appear in the report.
 func TestPullsThroughRuntime(t *testing.T) {
 	f := start(t)
 	runtime, err := cri.New(f.node.Socket())
@@ -277,8 +278,8 @@ func TestPullsThroughRuntime(t *testing.T) {
 	}
 }
 
-// revokeAfterManifest revokes all tokens once the registry has been asked with tokens for the digest of the tag, and for
-// the manifest. The runtime gets a token for each.
+// revokeAfterManifest revokes all tokens once the runtime has asked the registry for the digest of the tag and for
+// the manifest. The runtime gets a token for each of these requests.
 func (f *fixture) revokeAfterManifest(image imagepull.Reference) {
 	controlplanetest.Eventually(f.t, within, func(context.Context) error {
 		if got := strings.Join(f.pulls(image), ", "); strings.Count(got, `manifest by "token of ci": 200`) < 2 {
@@ -289,7 +290,7 @@ func (f *fixture) revokeAfterManifest(image imagepull.Reference) {
 	f.node.Registry().Revoke()
 }
 
-// pullBy lets a Puller pull an image with an attempt of 20 s, and returns the last report.
+// pullBy makes a Puller pull an image, with at most 20 s for an attempt, and returns the last report.
 func (f *fixture) pullBy(runtime *cri.Runtime, image imagepull.Reference, with []pullsecret.Credential) (report imagepull.Report) {
 	f.t.Helper()
 	keyring, problems := pullsecret.New(with...)

@@ -15,13 +15,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// longerThanCorrection is long enough for a kubelet to notice a difference between the server's status and its own: the
-// kubelet looks every 10 seconds.
+// longerThanCorrection is long enough for a kubelet to notice that the Pod's status on the server differs from the
+// kubelet's own status. The kubelet compares the two every 10 seconds.
 const longerThanCorrection = 12 * time.Second
 
-// readyIsNotCorrected: a new Pod comes into service once and for all. An update takes the Pod out before its container
-// ends and puts the Pod back afterwards, once each. The kubelet leaves the controller's condition Ready unchanged. The
-// workload's grace period is longerThanCorrection.
+// readyIsNotCorrected checks how often the condition Ready changes. A new Pod becomes ready once. An update takes the
+// Pod out of service once before its container ends, and puts the Pod back once afterwards. The kubelet does not
+// change the condition Ready that the controller has written. The grace period of the workload is
+// longerThanCorrection.
 func (f *fixture) readyIsNotCorrected(w workload) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -60,8 +61,8 @@ func (f *fixture) readyIsNotCorrected(w workload) {
 	f.checkSilence(requests, pod)
 }
 
-// checkSilence demands that the kubelet writes nothing between the controller's first write, which takes the Pod out of
-// service, and its second, after the grace period.
+// checkSilence checks that the kubelet writes nothing between two writes of the controller: the first write takes the
+// Pod out of service, and the second write follows after the grace period.
 func (f *fixture) checkSilence(requests []audit.Request, pod *corev1.Pod) {
 	f.t.Helper()
 	var writes []string
@@ -84,8 +85,8 @@ func (f *fixture) checkSilence(requests []audit.Request, pod *corev1.Pod) {
 	f.t.Logf("writes to the Pod:\n%s", strings.Join(writes, "\n"))
 }
 
-// isCorrection reports whether a kubelet changed nothing but somebody else's condition Ready. Ready becoming True after
-// the gates are open is the kubelet's part, and no correction.
+// isCorrection reports whether a kubelet changed only a condition Ready that another client had written. A change of
+// Ready to True after the gates have opened is the kubelet's task and no correction.
 func isCorrection(f *fixture, before, after *corev1.Pod) bool {
 	was, is := podstate.Condition(before, corev1.PodReady), podstate.Condition(after, corev1.PodReady)
 	if want, known := podpatch.Ready(before, nil); was == nil || is == nil || known && was.Status != want.Status {
@@ -97,7 +98,7 @@ func isCorrection(f *fixture, before, after *corev1.Pod) bool {
 	return !f.readyIsKubelets(before) && f.readyIsKubelets(after) && equality.Semantic.DeepEqual(withoutReady(before), withoutReady(after))
 }
 
-// readyIsKubelets reports whether a kubelet wrote the status of the condition Ready or its message last.
+// readyIsKubelets reports whether the kubelet was the last to write the status or the message of the condition Ready.
 func (f *fixture) readyIsKubelets(pod *corev1.Pod) bool {
 	for _, entry := range pod.ManagedFields {
 		if entry.Manager != "kubelet" || entry.FieldsV1 == nil {
@@ -119,7 +120,7 @@ func (f *fixture) readyIsKubelets(pod *corev1.Pod) bool {
 	return false
 }
 
-// withoutReady is the Pod without the condition Ready and without the fields of every write.
+// withoutReady returns the Pod without the condition Ready, and without the fields that change with every write.
 func withoutReady(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.ManagedFields = "", nil

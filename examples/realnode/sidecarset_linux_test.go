@@ -32,7 +32,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestSidecarSet: the kubelet restarts a sidecar injected by the webhook, and nothing else of the Pod.
+// TestSidecarSet: the kubelet restarts a sidecar that the webhook has injected, and restarts no other container of
+// the Pod.
 func TestSidecarSet(t *testing.T) {
 	f := startWithWebhooks(t)
 	for _, tc := range []struct {
@@ -68,11 +69,12 @@ func TestSidecarSet(t *testing.T) {
 	}
 }
 
-// startWithWebhooks runs the controllers, and has the API server call their webhooks until the test ends.
+// startWithWebhooks runs the controllers and their webhooks until the test ends.
 func startWithWebhooks(t testing.TB) *fixture {
 	t.Helper()
 	f := start(t)
-	// Objects of other tests must not need a webhook of an ended manager.
+	// If the webhooks stayed registered, the API server would call the webhooks of the ended manager for the objects of
+	// other tests.
 	t.Cleanup(func() {
 		for name, object := range map[string]client.Object{
 			"kruise-mutating-webhook-configuration":   &admissionregistrationv1.MutatingWebhookConfiguration{},
@@ -97,7 +99,7 @@ func startWithWebhooks(t testing.TB) *fixture {
 	return f
 }
 
-// mesh is a sidecar beside container app.
+// mesh returns a sidecar that runs beside container app.
 func (f *fixture) mesh() corev1.Container {
 	f.t.Helper()
 	c := f.container("mesh", 8081)
@@ -105,7 +107,7 @@ func (f *fixture) mesh() corev1.Container {
 	return c
 }
 
-// coldUpgrade changes the image of a sidecar: the sidecar restarts, and container app is in service all the time.
+// coldUpgrade changes the image of a sidecar. The sidecar restarts, and container app is in service all the time.
 func (f *fixture) coldUpgrade(name string, sidecars func(*v1beta1.SidecarSetSpec)) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -140,7 +142,7 @@ func (f *fixture) coldUpgrade(name string, sidecars func(*v1beta1.SidecarSetSpec
 	f.appStays(f.recorded(recorder, before, after))
 }
 
-// appStays demands that container app is the same and ready in all versions of a Pod.
+// appStays checks that container app is the same container and ready in all versions of a Pod.
 func (f *fixture) appStays(versions []*corev1.Pod) {
 	f.t.Helper()
 	want := instances(versions[0])["app"]
@@ -152,7 +154,7 @@ func (f *fixture) appStays(versions []*corev1.Pod) {
 	}
 }
 
-// recorded returns the versions of a Pod from one to another, once the watch has brought them.
+// recorded waits until the watch has delivered the version to, and returns the versions of a Pod between from and to.
 func (f *fixture) recorded(recorder *controllertest.Recorder, from, to *corev1.Pod) []*corev1.Pod {
 	f.t.Helper()
 	var out []*corev1.Pod
@@ -172,15 +174,16 @@ func (f *fixture) recorded(recorder *controllertest.Recorder, from, to *corev1.P
 	return out
 }
 
-// probeDelay is how long a twin runs before it is ready.
+// probeDelay is how many seconds a container of a hot sidecar runs before it is ready.
 const probeDelay = 3
 
-// hotSet creates a SidecarSet with a sidecar of two containers.
+// hotSet creates a SidecarSet with a hot sidecar, which consists of two containers.
 func (f *fixture) hotSet(name string) *v1beta1.SidecarSet {
 	f.t.Helper()
 	return f.sidecarSet(name, func(s *v1beta1.SidecarSetSpec) {
 		mesh := f.mesh()
-		// The two share a network: each listens on a free port, and app answers for both, some time after their start.
+		// The two containers share a network. So each container listens on a free port, and app answers the probes of both
+		// some time after their start.
 		mesh.Env = []corev1.EnvVar{{Name: "PORT", Value: "0"}}
 		mesh.ReadinessProbe.HTTPGet.Port = intstr.FromInt32(8080)
 		mesh.ReadinessProbe.InitialDelaySeconds = probeDelay
@@ -190,7 +193,8 @@ func (f *fixture) hotSet(name string) *v1beta1.SidecarSet {
 	})
 }
 
-// hotUpgrade upgrades a sidecar of two containers there and back: while either container restarts, its twin serves.
+// hotUpgrade upgrades a hot sidecar to another image and back. While one of its two containers restarts, the other
+// container serves.
 func (f *fixture) hotUpgrade() {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -236,16 +240,19 @@ func (f *fixture) hotUpgrade() {
 	for _, pod := range versions {
 		ready = append(ready, podstate.IsReady(pod))
 	}
-	// Ready needs all containers: the Pod is unready while either container starts. Each container starts in each upgrade.
+	// A Pod is ready only if all containers are ready. So the Pod is unready while either container starts. Each
+	// container starts in each upgrade.
 	if diff := cmp.Diff([]bool{true, false, true, false, true, false, true, false, true}, slices.Compact(ready)); diff != "" {
 		f.t.Errorf("HU-8 the Pod is ready, over time (-want +got):\n%s", diff)
 	}
 }
 
-// handover is the environment of a hot sidecar's container at its start: its own version and its twin's version.
+// handover contains the environment of a container of a hot sidecar at its start: the version of the container
+// itself, and the version of the sidecar's other container.
 type handover struct{ Own, Other string }
 
-// startedWith demands the values read by containers at their start. A start now might read different values.
+// startedWith checks the values that containers have read at their start. A container that starts now might read
+// other values.
 func (f *fixture) startedWith(pod *corev1.Pod, want map[string]handover) {
 	f.t.Helper()
 	got := map[string]handover{}
@@ -258,7 +265,7 @@ func (f *fixture) startedWith(pod *corev1.Pod, want map[string]handover) {
 	}
 }
 
-// environment returns the variables of the only process of a container.
+// environment returns the environment variables of the only process of a container.
 func (f *fixture) environment(pod *corev1.Pod, container string) map[string]string {
 	f.t.Helper()
 	pid, err := f.node.Cgroup(pod.UID, podstate.ContainerStatus(pod, container).ContainerID, "cpu", "cgroup.procs")
@@ -286,7 +293,8 @@ func (f *fixture) number(text string) int {
 	return n
 }
 
-// twins are the two containers of a hot sidecar, as reported by the Node, with further facts.
+// twins contains facts about the two containers of a hot sidecar, from the status that the Node has reported and from
+// the annotations of the Pod.
 type twins struct {
 	First, Second string // images
 	Working       string
@@ -300,8 +308,8 @@ func twinsOf(pod *corev1.Pod) twins {
 	}
 }
 
-// missingImage upgrades a hot sidecar to a missing image, then to an image of a version. who lists the serving
-// containers meanwhile.
+// missingImage upgrades a hot sidecar to a missing image, and then to the image of a version. The parameter who lists
+// the containers that serve in the meantime.
 func (f *fixture) missingImage(name, version string, want twins, who ...string) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -334,8 +342,8 @@ func (f *fixture) missingImage(name, version string, want twins, who ...string) 
 	f.serve(versions, who...)
 }
 
-// serve demands the serving containers over time. A container serves if ready with its wanted image, not an empty
-// image.
+// serve checks which containers serve over time. A container serves if the container is ready, runs the image of its
+// spec, and this image is not the empty image.
 func (f *fixture) serve(versions []*corev1.Pod, want ...string) {
 	f.t.Helper()
 	var got []string
@@ -354,21 +362,21 @@ func (f *fixture) serve(versions []*corev1.Pod, want ...string) {
 	}
 }
 
-// sidecarSet creates a SidecarSet for the test's Pods of a name, and waits for its revision.
+// sidecarSet creates a SidecarSet for the Pods of an app, and waits until the status names the revision.
 func (f *fixture) sidecarSet(app string, sidecars func(*v1beta1.SidecarSetSpec)) *v1beta1.SidecarSet {
 	f.t.Helper()
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-" + app}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}}
 	sidecars(&set.Spec)
-	// The webhooks may not serve yet.
+	// The webhooks may not be ready yet.
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error { return f.Create(ctx, set) })
 	f.t.Cleanup(func() { _ = f.Delete(context.WithoutCancel(f.t.Context()), set) })
 	f.untilStatus(set, func(s *v1beta1.SidecarSetStatus) bool { return s.LatestRevision != "" })
 	return set
 }
 
-// untilStatus waits for a status of the newest generation.
+// untilStatus waits until a status of the newest generation satisfies the condition want.
 func (f *fixture) untilStatus(set *v1beta1.SidecarSet, want func(*v1beta1.SidecarSetStatus) bool) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
@@ -382,14 +390,14 @@ func (f *fixture) untilStatus(set *v1beta1.SidecarSet, want func(*v1beta1.Sideca
 	})
 }
 
-// upgrade edits a SidecarSet and waits until its status reports the Pod as updated and serving.
+// upgrade edits a SidecarSet, and waits until its status says that the Pod is updated and serves.
 func (f *fixture) upgrade(set *v1beta1.SidecarSet, edit func(*v1beta1.SidecarSetSpec)) {
 	f.t.Helper()
 	f.editSet(set, edit)
 	f.untilUpdated(set)
 }
 
-// editSet edits a SidecarSet, again on conflict.
+// editSet edits a SidecarSet. After a conflict, editSet tries again.
 func (f *fixture) editSet(set *v1beta1.SidecarSet, edit func(*v1beta1.SidecarSetSpec)) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
@@ -408,11 +416,11 @@ func (f *fixture) untilUpdated(set *v1beta1.SidecarSet) {
 	})
 }
 
-// injected creates a Pod with a sidecar from the webhook, and returns the Pod in service.
+// injected creates a Pod into which the webhook injects a sidecar, and returns the Pod when the Pod is in service.
 func (f *fixture) injected(set *v1beta1.SidecarSet, app, sidecar string) *corev1.Pod {
 	f.t.Helper()
 	var pod *corev1.Pod
-	// The webhook learns of a set a moment after its creation.
+	// The webhook reads sets from a cache, and sees a new set a moment after the creation.
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
 		pod = &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, GenerateName: app + "-", Labels: map[string]string{"app": app}},
@@ -443,7 +451,7 @@ func (f *fixture) read(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// logContainers logs the Node's report.
+// logContainers logs the container statuses that the Node has reported.
 func (f *fixture) logContainers(step string, pod *corev1.Pod) {
 	f.t.Helper()
 	for _, c := range containers(pod) {

@@ -12,8 +12,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// TestStartupProbe: after an update in place, a Pod with a startup probe and without a readiness probe is not in service
-// before the new instance has started, whatever the kubelet takes over from the old instance.
+// TestStartupProbe checks a Pod with a startup probe and without a readiness probe. After an update in place, the Pod
+// is out of service until the new container has passed its startup probe. The kubelet may still report fields of the
+// old container meanwhile.
 func TestStartupProbe(t *testing.T) {
 	const delay = 8 * time.Second // until the first probe
 	f := startManager(t, manager.Options{})

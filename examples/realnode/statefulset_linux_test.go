@@ -29,7 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// statefulSet is a workload of numbered Pods.
+// statefulSet is a StatefulSet, whose Pods have ordinals.
 type statefulSet struct {
 	client.Client
 	key  client.ObjectKey
@@ -94,8 +94,8 @@ func TestStatefulSetResize(t *testing.T) {
 	})
 }
 
-// TestStatefulSetOrder: at most a single existing Pod is out of service, at any time. So a Pod is created when all Pods
-// before serve, and updated when all Pods after serve.
+// TestStatefulSetOrder: at any time, at most one existing Pod is out of service. So a Pod is created when all Pods
+// with lower ordinals serve, and is updated when all Pods with higher ordinals serve.
 func TestStatefulSetOrder(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.statefulSet("seq", appsv1.OrderedReadyPodManagement, v1beta1.InPlaceIfPossible)
@@ -124,7 +124,7 @@ func TestStatefulSetOrder(t *testing.T) {
 	}
 }
 
-// TestStatefulSetClaims: files on a Pod's volume outlive every update, and the Pod.
+// TestStatefulSetClaims: the files on the volume of a Pod survive every update and the deletion of the Pod.
 func TestStatefulSetClaims(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.statefulSet("db", appsv1.ParallelPodManagement, v1beta1.InPlaceIfPossible)
@@ -177,7 +177,7 @@ func TestStatefulSetClaims(t *testing.T) {
 	f.claimGoesWithPod(w, volumes)
 }
 
-// claimGoesWithPod scales in and out. The claim of the third Pod goes once the Pod is gone, and is made anew.
+// claimGoesWithPod scales in and out. The claim of the third Pod is deleted after the Pod, and then created again.
 func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 	f.t.Helper()
 	before, offset := f.claims(), controllertest.End(f.t, f.cp.AuditLog())
@@ -197,7 +197,7 @@ func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 			deletions = append(deletions, r.Resource+" "+r.Name)
 		}
 	}
-	// The kubelet sends the Pod's last deletion, when the containers have ended.
+	// The kubelet sends the last deletion of the Pod when the containers have ended.
 	if diff := cmp.Diff([]string{"pods db-2", "persistentvolumeclaims data-db-2"}, slices.Compact(deletions)); diff != "" {
 		f.t.Errorf("deletions (-want +got):\n%s", diff)
 	}
@@ -209,8 +209,8 @@ func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 	}
 }
 
-// volumes makes the workload claim a volume for each Pod, and makes count volumes: directories, named after the
-// volumes, below dir.
+// volumes makes the workload claim a volume for each Pod, and creates the given number of volumes. Each volume is a
+// directory below dir, and has the name of the volume.
 func (f *fixture) volumes(w *statefulSet, count int) (dir string) {
 	f.t.Helper()
 	dir = f.t.TempDir()
@@ -238,7 +238,7 @@ func (f *fixture) volumes(w *statefulSet, count int) (dir string) {
 	return dir
 }
 
-// claim is the claim and the volume of a Pod's files.
+// claim identifies a PersistentVolumeClaim and its volume.
 type claim struct {
 	UID    types.UID
 	Volume string
@@ -258,7 +258,8 @@ func (f *fixture) claims() map[string]claim {
 	return out
 }
 
-// changeSpec edits the spec, again on conflict, and returns the Pods when the StatefulSet has settled.
+// changeSpec edits the spec, waits until the StatefulSet has settled, and returns the Pods. After a conflict,
+// changeSpec edits again.
 func (f *fixture) changeSpec(w *statefulSet, change func(*v1beta1.StatefulSetSpec)) []corev1.Pod {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error { return w.editSpec(ctx, change) })

@@ -18,13 +18,13 @@ import (
 
 const samples = 10
 
-// candidate is a way to update, under the name in the table.
+// candidate is a workload with one way to update, and the name of this way in the table.
 type candidate struct {
 	label string
 	workload
 }
 
-// printTimes prints how long a Pod takes to a new image already on the Node.
+// printTimes prints how long the update of a Pod takes if the new image is already on the Node.
 func (f *fixture) printTimes(candidates []candidate, edits ...templateEdit) {
 	f.t.Helper()
 	f.cacheImages()
@@ -33,8 +33,8 @@ func (f *fixture) printTimes(candidates []candidate, edits ...templateEdit) {
 		f.create(c, 1, edits...)
 		var served, settled []time.Duration
 		for i := range samples {
-			// A kubelet that has just worked on a Pod looks at the Pod again only after the next listing of its containers, once
-			// a second.
+			// A kubelet that has just worked on a Pod looks at the Pod again only after it has listed the containers again,
+			// which happens once a second.
 			f.quiet(c, 3*time.Second)
 			begin := time.Now()
 			f.edit(c, setImage(0, f.image(sample(i))))
@@ -60,7 +60,7 @@ func (f *fixture) cacheImages() {
 	f.pull("cache", images...)
 }
 
-// pull makes the Node pull images, for a Pod deleted afterwards.
+// pull creates a Pod that makes the Node pull images, and deletes the Pod afterwards.
 func (f *fixture) pull(name string, images ...string) {
 	f.t.Helper()
 	pod := &corev1.Pod{
@@ -93,8 +93,8 @@ func summary(samples []time.Duration) string {
 	return fmt.Sprintf("%.2f s (%.2f-%.2f)", median.Seconds(), samples[0].Seconds(), samples[len(samples)-1].Seconds())
 }
 
-// printLosses prints the lost requests of clients following EndpointSlices while five Pods get a new image one by one,
-// and returns the counts.
+// printLosses updates the image of five Pods one after the other while clients send requests to the addresses in
+// EndpointSlices. printLosses prints and returns the counts of lost requests.
 func (f *fixture) printLosses(candidates []candidate) (counts []*tally) {
 	f.t.Helper()
 	const pods = 5

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// requestTime is the time that the test program takes for a request of the load.
+// requestTime is how long the test program takes for each request of the load.
 const requestTime = 50 * time.Millisecond
 
 // tally counts requests.
@@ -43,12 +43,12 @@ func (t *tally) add(err error) {
 	}
 }
 
-// notef keeps what explains a loss. t.mu is held.
+// notef adds a line to the notes that explain a loss. The caller holds t.mu.
 func (t *tally) notef(format string, args ...any) {
 	t.seen = append(t.seen, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// followPods notes the states of the Pods.
+// followPods adds the states of the Pods to the notes.
 func (t *tally) followPods(watcher watch.Interface) {
 	for event := range watcher.ResultChan() {
 		pod, ok := event.Object.(*corev1.Pod)
@@ -71,8 +71,8 @@ func (t *tally) losses() (total int) {
 	return total
 }
 
-// load sends requests to the ready endpoints of a new Service until stop is called. load returns once all Pods are
-// endpoints.
+// load creates a Service, waits until all Pods are endpoints of the Service, and sends requests to the ready
+// endpoints until stop is called.
 func (f *fixture) load(w workload, pods int) (stop func() *tally) {
 	f.t.Helper()
 	service := &corev1.Service{
@@ -120,7 +120,7 @@ func (f *fixture) load(w workload, pods int) (stop func() *tally) {
 	}
 }
 
-// sendAll sends requests one by one, each on a connection of its own.
+// sendAll sends requests one after the other, each on its own connection.
 func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 	httpClient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	for ctx.Err() == nil {
@@ -130,16 +130,17 @@ func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 			pause(ctx, requestTime)
 			continue
 		}
-		// A request under way is finished, or stopping would count as a loss.
+		// A request that has already begun is finished, because a request cut off by the end of the load would count as
+		// lost.
 		err := send(context.WithoutCancel(ctx), httpClient, address)
 		count.add(err)
 		if err != nil {
-			pause(ctx, requestTime) // or a client refused at once asks more often than its rivals
+			pause(ctx, requestTime) // a client that is refused at once would otherwise send too many requests
 		}
 	}
 }
 
-// pause waits, but no longer than ctx lasts.
+// pause waits until the duration has passed or ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -161,7 +162,7 @@ func send(ctx context.Context, httpClient *http.Client, address string) error {
 	return err
 }
 
-// endpoints are the ready addresses of a Service.
+// endpoints contains the ready addresses of a Service.
 type endpoints struct {
 	complete chan struct{}
 	want     int
@@ -189,7 +190,7 @@ func (e *endpoints) follow(watcher watch.Interface) {
 	}
 }
 
-// set notes the addresses of a slice. An address may be in two slices for a moment.
+// set stores the addresses of an EndpointSlice. For a moment, an address may be in two EndpointSlices.
 func (e *endpoints) set(slice string, addresses []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -208,7 +209,8 @@ func (e *endpoints) set(slice string, addresses []string) {
 	}
 }
 
-// next returns the addresses in turn, or nothing without addresses.
+// next returns the next address. After the last address the first address follows. Without addresses, next returns an
+// empty string.
 func (e *endpoints) next() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

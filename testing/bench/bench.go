@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// phaseDeadline is how long a phase may take; a phase takes so long only if its manager makes no progress.
+	// phaseDeadline is how long a phase may take. Only a phase whose manager makes no progress takes so long.
 	phaseDeadline = 30 * time.Minute
 	settleEvery   = 50 * time.Millisecond
-	// quiet is how long the manager must have written nothing for a phase to end.
+	// quiet is the time without writes of the manager after which a phase ends.
 	quiet = time.Second
-	// sideBySide is the number of concurrent requests of the bench itself.
+	// sideBySide is the number of requests that the bench itself sends at the same time.
 	sideBySide = 32
 )
 
@@ -44,7 +44,7 @@ type bench struct {
 
 	shape   Shape
 	foreign map[string]int  // Pods that the bench itself creates, by object
-	objects []client.Object // as the bench has last sent the objects
+	objects []client.Object // objects as they were in the last request of the bench
 	changed int
 	idleCPU float64 // CPU seconds per second while the manager has nothing to do
 }
@@ -56,7 +56,8 @@ type drawn struct {
 	lives  []life
 }
 
-// run takes the workload through all selected phases.
+// run takes the workload through all selected phases, and returns the figures of the phases and the recorded
+// rollouts.
 func (b *bench) run(ctx context.Context) (figures []Figure, pictures []drawn, err error) {
 	b.shape = Shape{Name: "bench", Template: newTemplate(b.o), MaxUnavailable: b.o.MaxUnavailable}
 	if err := b.warmUp(ctx); err != nil {
@@ -120,7 +121,7 @@ func (b *bench) measure(ctx context.Context, p phase) (f Figure, lives []life, e
 	return b.conclude(p, f, requests, cpu, time.Since(began))
 }
 
-// conclude fills in the figures known at the end of a phase.
+// conclude fills in the figures that are known only at the end of a phase.
 func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore float64, elapsed time.Duration) (Figure, []life, error) {
 	cpu, cpuErr := b.manager.cpu()
 	peak, peakErr := b.manager.peak()
@@ -142,9 +143,9 @@ func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore 
 	return f, lives, nil
 }
 
-// warmUp creates an object, waits until the manager has created its Pods, and deletes the object, so that the manager
-// is known to run. The object's Pods are deleted first: the garbage collector takes half a minute to learn of a new
-// kind.
+// warmUp creates an object, waits until the manager has created its Pods, and deletes the object. After warmUp, the
+// manager certainly runs. The Pods are deleted before the object, because the garbage collector takes half a minute
+// to notice a new kind.
 func (b *bench) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not done within 3 minutes"))
 	defer cancel()
@@ -203,8 +204,8 @@ func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	return b.settle(ctx, title, objects, next.Pods)
 }
 
-// keep creates or deletes Pods until each object has the number of Pods in its shape. keep is used for kinds that do
-// not create Pods themselves.
+// keep creates or deletes Pods until each object has as many Pods as its shape says. The bench calls keep for kinds
+// that do not create Pods themselves.
 func (b *bench) keep(ctx context.Context, s Shape) error {
 	if b.o.Workload.Pod == nil || b.foreign[s.Name] == s.Pods {
 		return nil
@@ -226,8 +227,8 @@ func (b *bench) keep(ctx context.Context, s Shape) error {
 	})
 }
 
-// settle waits until all Pods exist, have the template and are ready, all former Pods are removed, and the objects'
-// status shows these Pods.
+// settle waits until all Pods have the template and are ready, all former Pods are removed, and the status of the
+// objects shows these Pods.
 func (b *bench) settle(ctx context.Context, title string, objects []client.Object, pods int) error {
 	want := map[string]int{}
 	for i, object := range objects {
@@ -293,7 +294,7 @@ func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
 	return all, nil
 }
 
-// until polls until done returns true or an error, ctx ends, or the deadline passes.
+// until polls until the function done returns true or an error, or until ctx or the deadline ends.
 func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseDeadline, fmt.Errorf("not done after %s", phaseDeadline))
 	defer cancel()
@@ -308,7 +309,7 @@ func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// slowDown makes the containers of all present Pods start slowly from now on.
+// slowDown makes the containers of all existing Pods start slowly from now on.
 func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.StartDelay, delay)
 	names := b.pods.live()
@@ -321,7 +322,7 @@ func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
 	})
 }
 
-// annotate changes only an annotation of the object.
+// annotate changes an annotation of the object and nothing else.
 func (b *bench) annotate(ctx context.Context, object client.Object, n int) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"bench.example.com/pass":"%d"}}}`, n)
 	object = object.DeepCopyObject().(client.Object)
@@ -331,7 +332,7 @@ func (b *bench) annotate(ctx context.Context, object client.Object, n int) error
 	return nil
 }
 
-// forEach calls do for the indexes 0 to n-1, several at the same time.
+// forEach calls the function do for the indexes 0 to n-1. Several calls run at the same time.
 func (b *bench) forEach(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, sideBySide, n, func(i int) { errs[i] = do(ctx, i) })

@@ -51,8 +51,8 @@ func manager(t *testing.T, script string) string {
 	return path
 }
 
-// TestDeployment measures an idle manager while the control plane rolls out: the bench sees Pods, and counts no request
-// for the manager.
+// TestDeployment measures a manager that does nothing while the control plane rolls out a Deployment. The bench must
+// see the Pods, and must count no request of the manager.
 func TestDeployment(t *testing.T) {
 	o := bench.NewOptions(manager(t, "exec sleep 600"), deployment())
 	o.Pods, o.Nodes, o.Phases, o.Progress = 6, 2, []string{"in-place", "scale-down"}, os.Stderr
@@ -82,7 +82,8 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// TestManagerThatEnds: the error says that the manager has ended, and does not name a request cut off by the end.
+// TestManagerThatEnds: the error says that the manager has ended. The error does not mention the request that the end
+// has interrupted.
 func TestManagerThatEnds(t *testing.T) {
 	o := bench.NewOptions(manager(t, "echo no flag --kubeconfig; exit 3"), deployment())
 	o.Pods, o.Nodes = 1, 1

@@ -37,7 +37,7 @@ func (o Options) change() change {
 	return all[slices.IndexFunc(all, func(c change) bool { return c.name == o.Change })]
 }
 
-// recreating returns the change that no implementation can make in place.
+// recreating returns a change that every implementation makes by recreating the Pods.
 func recreating() change { return changes()[len(changes())-1] }
 
 func setImages(containers []corev1.Container, n int) {
@@ -50,8 +50,8 @@ func setEnv(t *corev1.PodTemplateSpec, n int) {
 	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGE", Value: strconv.Itoa(n)}}
 }
 
-// carries reports whether a Pod equals the template in all fields that changes can change. Labels, hashes of revisions
-// and other environment variables are set by the implementation and are ignored.
+// carries reports whether a Pod equals the template in all fields that the changes can change. Labels, hashes of
+// revisions and other environment variables are ignored, because the implementation sets them.
 func carries(pod *corev1.Pod, template *corev1.PodTemplateSpec) bool {
 	for key, value := range template.Annotations {
 		if pod.Annotations[key] != value {

@@ -26,13 +26,14 @@ import (
 )
 
 // account is the ServiceAccount of the manager under measurement. The bench counts all requests of the account,
-// whatever the user agent. The API server gives a ServiceAccount the same priority as a manager in a cluster has.
+// whatever their user agents are. The API server gives the account the same priority as a manager in a real cluster.
 const account = "manager-under-measurement"
 
 // user is the name of the account in the audit log.
 func user() string { return "system:serviceaccount:" + Namespace + ":" + account }
 
-// installCRDs installs the CRDs of the workload, or if paths are given, the CRDs in these files and directories.
+// installCRDs installs the CRDs in the given files and directories. Without paths, installCRDs installs the CRDs of
+// the workload.
 func installCRDs(ctx context.Context, c client.Client, w Workload, paths []string) error {
 	if len(paths) == 0 && w.Install != nil {
 		return w.Install(ctx, c)
@@ -49,8 +50,8 @@ func installCRDs(ctx context.Context, c client.Client, w Workload, paths []strin
 	return nil
 }
 
-// readCRDs returns every CRD in YAML files, also in directories. Other objects are left out, because the manifests of a
-// release contain objects of many kinds.
+// readCRDs returns every CRD in YAML files and in directories of YAML files. Other objects are left out, because the
+// manifests of a release contain objects of many kinds.
 func readCRDs(paths []string) (crds [][]byte, err error) {
 	for _, path := range paths {
 		files := []string{path}

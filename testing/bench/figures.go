@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// Result has the measurements of a run. A Result can be stored as JSON.
+// Result contains the measurements of a run. A Result can be stored as JSON.
 type Result struct {
 	Setup   Setup    `json:"setup"`
 	Machine Machine  `json:"machine"`
@@ -26,7 +26,8 @@ func (r *Result) Phase(name string) Figure {
 	return Figure{}
 }
 
-// Pace is the speed of the machine: the seconds that the yardstick took before the first phase and after the last.
+// Pace is the speed of the machine: the seconds that the yardstick took before the first phase and after the last
+// phase.
 type Pace struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
@@ -45,26 +46,26 @@ type Setup struct {
 	SlowStart      string `json:"slowStart,omitempty"`
 }
 
-// Figure has the measurements of a phase.
+// Figure contains the measurements of a phase.
 type Figure struct {
 	Phase string `json:"phase"`
-	// Pods is the number by which requests are divided: the Pods of the workload, or for the scale-down the deleted
-	// Pods.
+	// Pods is the number by which the numbers of requests are divided. For the scale-down, Pods is the number of deleted
+	// Pods. For all other phases, Pods is the number of Pods of the workload.
 	Pods    int     `json:"pods"`
 	Seconds float64 `json:"seconds"`
 	// CPUSeconds and PeakMebibytes are the CPU time and the peak memory of the manager.
 	CPUSeconds    float64 `json:"cpuSeconds"`
 	PeakMebibytes float64 `json:"peakMebibytes"`
-	// Writes, Conflicts and Reads are the numbers of the manager's requests for Pods and their subresources, per Pod.
-	// Conflicts are requests answered with 409, and are not counted as writes. Dry runs count as reads.
+	// Writes, Conflicts and Reads are the numbers of the manager's requests for Pods and their subresources, per Pod. A
+	// request answered with the status code 409 counts as a conflict and not as a write. A dry run counts as a read.
 	Writes    float64 `json:"writesPerPod"`
 	Conflicts float64 `json:"conflictsPerPod"`
 	Reads     float64 `json:"readsPerPod"`
-	// Requests are all of the manager's requests except watches and leases. The number of watches and leases does not
-	// grow with the number of Pods.
+	// Requests contains all requests of the manager except watches and lease requests. Their number does not grow with
+	// the number of Pods.
 	Requests []RequestCount `json:"requests,omitempty"`
-	// GateClosed says how long a readiness gate was closed, for Pods that were not recreated. Unready says how long
-	// these Pods were not ready. Starting says how long new Pods took from creation to ready.
+	// GateClosed says how long a readiness gate was closed, for Pods that were not recreated. Unready says how long the
+	// same Pods were not ready. Starting says how long new Pods took from their creation until they were ready.
 	GateClosed *Durations `json:"gateClosedSeconds,omitempty"`
 	Unready    *Durations `json:"unreadySeconds,omitempty"`
 	Starting   *Durations `json:"startingSeconds,omitempty"`
@@ -76,21 +77,21 @@ type Figure struct {
 	// AllUpdated is when the last Pod had the new template. AllReady is when the last Pod was ready with the new template.
 	AllUpdated float64 `json:"allUpdatedSeconds,omitempty"`
 	AllReady   float64 `json:"allReadySeconds,omitempty"`
-	// PassMilliseconds is the CPU time of a pass over a workload object that needs no change, including the receipt of
-	// the event.
+	// PassMilliseconds is the CPU time of a pass. A pass is a reconciliation of a workload object that needs no change,
+	// and includes the receipt of the event.
 	PassMilliseconds float64 `json:"passMilliseconds,omitempty"`
-	// ReconcileMilliseconds is the duration of such a pass's reconcile by the manager's own metrics, if
-	// [Options.Metrics] is set.
+	// ReconcileMilliseconds is the duration of the reconciliation in a pass, from the manager's own metrics. It is zero
+	// unless [Options.Metrics] is set.
 	ReconcileMilliseconds float64 `json:"reconcileMilliseconds,omitempty"`
 }
 
-// RequestCount is how often the manager has sent a kind of request.
+// RequestCount is the number of requests of one kind that the manager has sent.
 type RequestCount struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// Code is set for failed requests: 409 for a conflict.
+	// Code is the status code of failed requests, such as 409 for a conflict. It is zero for other requests.
 	Code int `json:"code,omitempty"`
-	// DryRun is set for dry runs. A dry run costs as much as a write, but changes nothing.
+	// DryRun is true for dry runs. A dry run costs as much as a write, but changes nothing.
 	DryRun bool    `json:"dryRun,omitempty"`
 	Count  int     `json:"count"`
 	PerPod float64 `json:"perPod"`
@@ -114,7 +115,7 @@ func counted(r audit.Request) bool {
 	return r.Resource != "" && r.Resource != "leases" && r.Verb != "watch"
 }
 
-// tallyRequests counts requests by verb and resource, failed requests separately, writes first.
+// tallyRequests counts requests by verb and resource. Failed requests are counted separately, and writes come first.
 func tallyRequests(requests []audit.Request, pods int) []RequestCount {
 	counts := map[RequestCount]int{}
 	for _, r := range requests {
@@ -136,7 +137,7 @@ func tallyRequests(requests []audit.Request, pods int) []RequestCount {
 	return out
 }
 
-// compareKinds orders writes first, then by resource, verb and code.
+// compareKinds orders kinds of requests: writes come first, then the order is by resource, verb and code.
 func compareKinds(a, b RequestCount) int {
 	if a.IsWrite() != b.IsWrite() {
 		return map[bool]int{true: -1, false: 1}[a.IsWrite()]
@@ -168,13 +169,13 @@ func (f *Figure) setRequests(requests []audit.Request) {
 	}
 }
 
-// setLives fills in the observations of the Pods.
+// setLives fills in the figures that are computed from the observations of the Pods.
 func (f *Figure) setLives(lives []life) {
 	f.GateClosed, f.Unready, f.Starting = summarise(gateClosed(lives)), summarise(outOfService(lives)), summarise(starting(lives))
 	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)
 }
 
-// AllWrites counts writes of any resource, refused writes included.
+// AllWrites returns the number of writes of all resources, including refused writes.
 func (f Figure) AllWrites() int {
 	n := 0
 	for _, t := range f.Requests {

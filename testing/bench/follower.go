@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// follower records the lives of all Pods of the workload, from every event of a watch. The time of an observation is
-// the time at which the event arrived.
+// follower records the lives of all Pods of the workload. The source is a watch. The time of an observation is the
+// time at which the event arrived.
 type follower struct {
 	mu       sync.Mutex
 	began    time.Time
@@ -29,17 +29,18 @@ type follower struct {
 	past     []life // lives of Pods deleted in this phase
 }
 
-// record is an existing Pod, and what was observed about the Pod in this phase.
+// record is an existing Pod, together with the observations of the Pod in this phase.
 type record struct {
 	life
 	pod *corev1.Pod
 }
 
-// follow uses an informer, because the API server sometimes closes a plain watch of thousands of Pods.
+// follow returns a follower with an informer. A plain watch would not suffice, because the API server sometimes
+// closes a plain watch of thousands of Pods.
 func follow(ctx context.Context, config *rest.Config) (*follower, error) {
 	config = rest.CopyConfig(config)
-	// Protobuf is what the components of the control plane use: the API server then encodes each event only once for
-	// all watches.
+	// The components of the control plane use protobuf. The API server encodes each event only once for all watches that
+	// use the same encoding.
 	config.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -78,7 +79,7 @@ func (f *follower) begin(template *corev1.PodTemplateSpec) {
 	f.began, f.template, f.past = time.Now(), template.DeepCopy(), nil
 	for uid, r := range f.records {
 		if r.gone > 0 {
-			delete(f.records, uid) // the Pod has been terminating since an earlier phase
+			delete(f.records, uid) // the Pod is terminating since an earlier phase
 			continue
 		}
 		r.life = life{pod: r.life.pod, object: r.object, existed: true, moments: []moment{f.stateOf(r.pod, 0)}}
@@ -94,7 +95,7 @@ func hasClosedGate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podstate.IsTrue(pod, g.ConditionType) })
 }
 
-// see records the present state of a Pod.
+// see records the current state of a Pod.
 func (f *follower) see(obj any, now time.Time) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Labels[objectLabel] == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// podOf returns a Pod running a template, ready or not.
+// podOf returns a Pod that runs a template. The parameter ready says whether the Pod is ready.
 func podOf(name string, template corev1.PodTemplateSpec, ready bool) *corev1.Pod {
 	template = *template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -38,7 +38,7 @@ func podOf(name string, template corev1.PodTemplateSpec, ready bool) *corev1.Pod
 	return pod
 }
 
-// gated gives a Pod a readiness gate, and its condition unless the status is empty.
+// gated gives a Pod a readiness gate. If the status is not empty, gated also sets the condition of the gate.
 func gated(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
 	if status != "" {
@@ -68,7 +68,7 @@ func TestFollowerKeepsLives(t *testing.T) {
 		t.Errorf("Pods while one is ending (-want +got):\n%s", diff)
 	}
 	f.lose(cache.DeletedFinalStateUnknown{Obj: ending}, at(6*ms))
-	f.see(ending, at(7*ms)) // too late
+	f.see(ending, at(7*ms)) // the event arrives after the deletion of the Pod
 	f.see(podOf("comes", after, true), at(8*ms))
 	f.see(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foreign", UID: "foreign"}}, at(9*ms))
 
@@ -157,7 +157,7 @@ func TestReadCRDs(t *testing.T) {
 }
 
 func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
-	// The shell's child allocates and counts; the shell itself waits.
+	// The child of the shell allocates memory and counts. The shell itself waits.
 	cmd := exec.Command("sh", "-c", `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; sleep 60' & wait`)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -182,7 +182,7 @@ func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 		t.Errorf("peak of %g MiB, error %v", peak, err)
 	}
 	p.stop()
-	// A killed process may take a moment to go.
+	// A killed process may exist for a moment longer.
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if _, err := p.cpu(); err != nil {
 			return

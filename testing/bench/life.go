@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// life is what was observed about a Pod in a phase. Times count from the beginning of the phase.
+// life contains the observations of a Pod in a phase. Times count from the beginning of the phase.
 type life struct {
 	pod, object string
-	// existed is set if the Pod existed before the phase.
+	// existed is true if the Pod existed before the phase.
 	existed bool
-	// gone is when the Pod was deleted or began to terminate; 0 if neither.
+	// gone is the time at which the Pod was deleted or began to terminate. gone is 0 if the Pod still exists.
 	gone time.Duration
-	// moments are the changes of the Pod's state, in order. The first moment is the Pod's first event, or the beginning
-	// of the phase.
+	// moments contains the changes of the Pod's state, in order. The first moment is the first event of the Pod. For a
+	// Pod that existed before, the first moment is the beginning of the phase.
 	moments []moment
-	// touched is set if anybody has written the Pod.
+	// touched is true if any client has written the Pod.
 	touched bool
 }
 
-// moment is a state of a Pod, and when the state began.
+// moment is a state of a Pod, together with the time at which the state began.
 type moment struct {
 	at time.Duration
 	// updated is true if the Pod's spec equals the phase's template.
 	updated bool
-	// ready says that the Pod's Ready condition is True. An updated Pod counts as ready only when its containers run
-	// their images.
+	// ready is true if the Pod's Ready condition is True. An updated Pod counts as ready only if its containers also run
+	// the images of its spec.
 	ready bool
-	// closed is true if a readiness gate of the Pod is closed: the gate's owner has taken the Pod out of service.
+	// closed is true if a readiness gate of the Pod is closed. A closed gate means that its owner has taken the Pod out
+	// of service.
 	closed bool
 }
 
@@ -46,18 +47,19 @@ type Durations struct {
 	Max    float64 `json:"max"`
 }
 
-// outOfService returns how long Pods that were not recreated were not ready, one duration for each period.
+// outOfService returns how long Pods that were not recreated were not ready. There is one duration for each period.
 func outOfService(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return !m.ready })
 }
 
-// gateClosed returns how long a readiness gate was closed, for Pods that were not recreated. gateClosed does not depend
-// on when the kubelet reports Ready, unlike outOfService.
+// gateClosed returns how long a readiness gate was closed, for Pods that were not recreated. Unlike outOfService,
+// gateClosed does not depend on the time at which the kubelet reports Ready.
 func gateClosed(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return m.closed })
 }
 
-// spells returns how long Pods that were not recreated were in a state, one duration for each period that has ended.
+// spells returns how long Pods that were not recreated were in a state. There is one duration for each period that
+// has ended.
 func spells(lives []life, in func(moment) bool) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {
@@ -92,7 +94,8 @@ func starting(lives []life) []time.Duration {
 	return out
 }
 
-// lastUpdate returns when the last Pod got the phase's template, and when the last Pod was ready with the template.
+// lastUpdate returns two times: when the last Pod got the template of the phase, and when the last Pod was ready with
+// this template.
 func lastUpdate(lives []life) (updated, ready time.Duration) {
 	for _, l := range lives {
 		if l.gone > 0 {

@@ -11,8 +11,8 @@ import (
 
 const ms = time.Millisecond
 
-// livesOfARollout are a Pod updated in place, a Pod recreated under another name, an untouched Pod, and a Pod still out
-// of service.
+// livesOfARollout returns the lives of a Pod that was updated in place, a Pod that was recreated under another name,
+// a Pod that was not touched, and a Pod that is still out of service.
 func livesOfARollout() []life {
 	return []life{
 		{pod: "stays", object: "a", existed: true, touched: true, moments: []moment{

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Machine describes the machine of a run, but not by name. The text is the same for each run on the machine.
+// Machine describes the machine of a run without its host name. The text is the same for each run on the machine.
 type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
@@ -46,7 +46,7 @@ const Yardstick = "sort 2,000,000 numbers on each core at once"
 const sorted = 2_000_000
 
 // yardstick returns the seconds that all cores together take to sort a fixed list of numbers. The speed of a shared
-// machine varies, and the figures of two runs can be compared only if their yardsticks agree.
+// machine varies. The figures of two runs can be compared only if their yardsticks are about equal.
 func yardstick() float64 {
 	begin := time.Now()
 	var cores sync.WaitGroup
@@ -63,7 +63,7 @@ func yardstick() float64 {
 	return time.Since(begin).Seconds()
 }
 
-// valueOf returns the value in the first line of a file that begins with the key, or "" if there is none.
+// valueOf returns the value in the first line of a file that begins with the key, or "" if the file has no such line.
 func valueOf(file, key, separator string) string {
 	raw, err := os.ReadFile(file)
 	if err != nil {

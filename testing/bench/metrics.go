@@ -59,7 +59,7 @@ func readReconciles(metrics io.Reader) (r reconciles, err error) {
 	return r, lines.Err()
 }
 
-// milliseconds returns the average duration of a reconcile since an earlier scrape; 0 if there was no reconcile.
+// milliseconds returns the average duration of the reconciles since an earlier scrape, or 0 if there were none.
 func (r reconciles) milliseconds(since reconciles) float64 {
 	if r.count <= since.count {
 		return 0

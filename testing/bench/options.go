@@ -14,21 +14,23 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// podsPerNode leaves half of a simulated Node free for Pods that are created before the Pods they replace are removed.
+// podsPerNode is half of the Pods that a simulated Node can run. The other half is free for new Pods, which are
+// created before the Pods that they replace are removed.
 const podsPerNode = 250
 
-// Options say what [Run] measures. [NewOptions] fills in the usual values; [Options.Validate] refuses invalid values.
+// Options says what [Run] measures. [NewOptions] fills in the usual values. [Options.Validate] refuses invalid
+// values.
 type Options struct {
 	// Manager is the path of the program to measure. The program gets the flag --kubeconfig, and KUBECONFIG,
 	// WEBHOOK_HOST and WEBHOOK_PORT in its environment.
 	Manager string
 	// ManagerArgs are further arguments of the program.
 	ManagerArgs []string
-	// Agent is a prefix of user agents. Only requests whose user agent has this prefix are counted. If empty, all
-	// requests of the manager's user are counted.
+	// Agent is a prefix of user agents. The bench counts only requests whose user agent has this prefix. If Agent is
+	// empty, the bench counts all requests of the manager's user.
 	Agent string
-	// Metrics is the URL of the manager's metrics, from which the bench learns the duration of reconciles. Metrics may
-	// be empty.
+	// Metrics is the URL of the manager's metrics. The metrics contain the durations of reconciles. Metrics may be
+	// empty.
 	Metrics string
 	// CRDs are files and directories of CRDs to install instead of the workload's CRDs.
 	CRDs []string
@@ -40,28 +42,29 @@ type Options struct {
 	Objects int
 	// Pods is the total number of Pods.
 	Pods int
-	// Nodes is the number of simulated Nodes. 0 means one Node per 250 Pods, but at least 20. If [Workload.PerNode] is
-	// set, each object has as many Pods as there are Nodes.
+	// Nodes is the number of simulated Nodes. 0 means one Node for every 250 Pods, but at least 20 Nodes. If
+	// [Workload.PerNode] is set, each object has as many Pods as there are Nodes.
 	Nodes int
-	// Passes is the number of passes over the workload that the phase "passes" triggers.
+	// Passes is the number of reconciliations without changes that the phase "passes" triggers.
 	Passes int
 	// MaxUnavailable is the maxUnavailable of the rollouts, a number or a percentage of the Pods of each object.
 	MaxUnavailable intstr.IntOrString
 	// StartDelay is how long the containers of simulated Pods take to start.
 	StartDelay time.Duration
-	// SlowStart is how long containers take to start in the phase "slow-start", in which maxUnavailable is 100%; 0
+	// SlowStart is how long containers take to start in the phase "slow-start". In this phase, maxUnavailable is 100%. 0
 	// skips the phase.
 	SlowStart time.Duration
 	// NoChange is the duration of the phase "no-change".
 	NoChange time.Duration
-	// Phases are the names of the phases to run after "scale-up", from [Phases]; empty means all.
+	// Phases contains the names of the phases that run after "scale-up". [Phases] lists the names. Empty means all
+	// phases.
 	Phases []string
-	// Progress receives messages for a waiting user, including a line that is updated in place on a terminal. Nil means
-	// no messages.
+	// Progress receives messages for a waiting user. On a terminal, one line of the messages is updated in place. Nil
+	// means no messages.
 	Progress io.Writer
 }
 
-// NewOptions returns the options for a single object of 500 Pods, all updated at once.
+// NewOptions returns the options for a single object of 500 Pods, which are all updated at the same time.
 func NewOptions(manager string, workload Workload) Options {
 	return Options{
 		Manager: manager, Workload: workload, Change: changes()[0].name,
@@ -112,7 +115,7 @@ func (o Options) Validate() error {
 	return errors.Join(append(errs, oneOf("Change", o.Change, Changes()))...)
 }
 
-// validatePerNode returns an error for options that are impossible if each object has a Pod on every Node.
+// validatePerNode returns an error if the options are impossible for objects that have a Pod on every Node.
 func (o Options) validatePerNode() error {
 	if !o.Workload.PerNode || o.Nodes == 0 && o.Pods%max(o.Objects, 1) == 0 {
 		return nil

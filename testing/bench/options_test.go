@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// someOptions are valid: the test binary is a file that could be started.
+// someOptions returns valid options. The manager is the test binary, which is a file that could be started.
 func someOptions() Options {
 	return NewOptions(os.Args[0], Workload{
 		Name:   "thing",

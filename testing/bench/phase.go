@@ -16,9 +16,9 @@ type phase struct {
 	skip func(o Options) bool
 	// prepare runs before the measurement.
 	prepare func(ctx context.Context, b *bench) error
-	// next returns the shape to which the workload changes; nil does not change the workload.
+	// next returns the shape to which the workload changes. If next is nil, the workload does not change.
 	next func(s Shape, o Options, n int) Shape
-	// work is run in place of waiting for the shape.
+	// work runs instead of the wait for the shape.
 	work func(ctx context.Context, b *bench, f *Figure) error
 	// picture is the title of a phase in the timeline.
 	picture string
@@ -65,8 +65,8 @@ const scaleUp = "scale-up"
 // slowStart is the phase that is skipped unless Options.SlowStart is set.
 const slowStart = "slow-start"
 
-// pictureOfChange is the title, in the picture, of the phase that makes the change of the options. The name of the
-// change is appended.
+// pictureOfChange is the title of the phase that makes the change of the options, for the timeline picture. The name
+// of the change is appended.
 const pictureOfChange = "Change of "
 
 // with returns the shape after n changes.
@@ -81,13 +81,13 @@ func idle(ctx context.Context, b *bench, _ *Figure) error {
 	return sleep.For(ctx, b.o.NoChange)
 }
 
-// passInterval is longer than a pass, so that two events never lead to only one pass.
+// passInterval is longer than a pass, so that two events always lead to two passes.
 const passInterval = 100 * time.Millisecond
 
-// forcePasses annotates one workload object after the other, and divides the CPU time by the number of passes, for any
-// kind of manager. The CPU time covers all work after an event, such as decoding the event and answering the API
-// server's webhook calls. forcePasses subtracts the CPU time that the manager uses without events, as measured in the
-// phase no-change.
+// forcePasses annotates one workload object after the other, and divides the CPU time by the number of passes. This
+// works for any kind of manager. The CPU time includes all work after an event, such as decoding the event and
+// answering the webhook calls of the API server. forcePasses subtracts the CPU time that the manager uses without
+// events, which was measured in the phase no-change.
 func forcePasses(ctx context.Context, b *bench, f *Figure) error {
 	before, err := b.manager.cpu()
 	if err != nil {

@@ -38,8 +38,8 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	//nolint:noctx // stop ends the whole process group; a context would kill its leader alone.
 	cmd := exec.Command(o.Manager, append([]string{"--kubeconfig", kubeconfig}, o.ManagerArgs...)...)
 	cmd.Stdout, cmd.Stderr = file, file
-	// The bench installs no webhook configurations. The variables make the webhook server listen on a loopback address
-	// and a free port.
+	// The bench installs no webhook configurations. The environment variables make the webhook server listen on a
+	// loopback address and a free port.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
 	p, err := child.Start(cmd)
 	if err != nil {
@@ -48,7 +48,8 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	return &process{Process: p, name: o.Manager, log: log}, nil
 }
 
-// wait returns nil when ctx ends. If the manager exits first, wait returns an error with the end of its log.
+// wait returns nil when ctx ends. If the manager exits earlier, wait returns an error with the end of the manager's
+// log.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -58,7 +59,7 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// stop ends the manager, by force if it takes too long.
+// stop ends the manager, and kills the manager if it takes too long.
 func (p *process) stop() { p.Stop(syscall.SIGTERM, stopGrace) }
 
 // cpu returns the CPU seconds that the process group has used so far, including children that have exited.
@@ -103,8 +104,8 @@ func (p *process) peak() (mebibytes float64, err error) {
 	return mebibytes, err
 }
 
-// each calls visit for the processes of the group, with the process's directory in /proc and the fields of its file
-// stat, from the field state on.
+// each calls the function visit for each process of the group. The parameters are the process's directory in /proc,
+// and the fields of its file stat, from the field state on.
 func (p *process) each(visit func(dir string, stat []string) error) error {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -114,9 +115,9 @@ func (p *process) each(visit func(dir string, stat []string) error) error {
 	for _, dir := range dirs {
 		raw, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
-			continue // the process has exited in between
+			continue // the process has exited since the directories were listed
 		}
-		// The name before the last parenthesis may contain any characters.
+		// The name of the process ends at the last parenthesis, because the name itself may contain parentheses and spaces.
 		stat := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 		if len(stat) < 15 || stat[2] != group {
 			continue

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Run measures the manager in all phases, on a new control plane. Run works only on Linux, because CPU time and memory
-// are read from /proc. Several runs at the same time distort each other's figures.
+// Run measures the manager in all phases, on a new control plane. Run works only on Linux, because it reads CPU time
+// and memory from /proc. Several runs at the same time distort each other's figures.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("options of the bench: %w", err)
@@ -61,7 +61,8 @@ func newClient(config *rest.Config, w Workload) (client.Client, error) {
 	return c, nil
 }
 
-// measureOn measures the manager on a control plane that nobody else uses. The files of the run are in the directory.
+// measureOn measures the manager on a control plane that has no other users. The files of the run are in the
+// directory dir.
 func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o Options) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

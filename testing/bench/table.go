@@ -9,7 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// Table shows the measurements of a run. All columns except the first and the phase are numbers.
+// Table shows the measurements of a run. All columns contain numbers, except the first column and the column of the
+// phase.
 type Table struct {
 	Header []string
 	Rows   [][]string
@@ -41,7 +42,7 @@ func (t Table) print(out io.Writer) {
 	_ = w.Flush()
 }
 
-// Summary has a row for each phase.
+// Summary returns a table with a row for each phase.
 func (r *Result) Summary() Table {
 	t := Table{Header: []string{
 		"phase", "seconds", "writes/Pod", "conflicts/Pod", "reads/Pod", "CPU s", "peak MiB", "gate closed s: median", "p95", "unready s: median", "p95", "max",
@@ -80,8 +81,8 @@ func perPod(v float64) string {
 
 func seconds(v float64) string { return fmt.Sprintf("%.3f", v) }
 
-// Requests has a row for each kind of request and a column for each phase, without watches and leases. Watches and
-// leases do not grow with Pods.
+// Requests returns a table with a row for each kind of request and a column for each phase. Watches and lease
+// requests are left out, because their number does not grow with the number of Pods.
 func (r *Result) Requests() Table {
 	table := Table{Header: []string{"requests per Pod"}}
 	var kinds []RequestCount
@@ -110,8 +111,8 @@ func (r *Result) Requests() Table {
 	return table
 }
 
-// Remarks returns a sentence with figures for each of the phases no-change, passes and slow-start that phases names. If
-// phases is empty, Remarks returns all these sentences.
+// Remarks returns a sentence with figures for each of the phases no-change, passes and slow-start. If phases is not
+// empty, Remarks returns only the sentences for these phases.
 func (r *Result) Remarks(phases ...string) []string {
 	var out []string
 	for _, f := range r.Phases {

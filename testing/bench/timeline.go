@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
-// WriteSVG draws the rollouts of the run, with a row for each Pod. A Result decoded from JSON has no rollouts to draw.
+// WriteSVG draws the rollouts of the run, with a row for each Pod. A Result decoded from JSON contains no rollouts.
 func (r *Result) WriteSVG(w io.Writer) error {
 	var panels []picture.Panel
 	for _, d := range r.rollouts {
@@ -46,7 +46,8 @@ func (d drawn) title(change string) string {
 }
 
 // rows returns a row for each Pod, in the order in which the rollout reached the Pods. A deleted Pod and its
-// replacement share a row: the replacement is the Pod of the same name, or else the next new Pod of the same object.
+// replacement have a common row. The replacement is the new Pod with the same name. If there is none, the replacement
+// is the next new Pod of the same object.
 func rows(lives []life, end float64) []picture.Row {
 	var old, born []life
 	for _, l := range lives {
@@ -81,7 +82,7 @@ func rows(lives []life, end float64) []picture.Row {
 	return out
 }
 
-// reached returns when the rollout reached the Pod.
+// reached returns the time at which the rollout reached the Pod.
 func reached(l life) time.Duration {
 	if len(l.moments) > 1 {
 		return l.moments[1].at
@@ -120,7 +121,7 @@ func spans(l life, end float64) []picture.Span {
 	return out
 }
 
-// heirs are the new Pods, in order, which are assigned to deleted Pods as replacements.
+// heirs contains the new Pods in order, and assigns them to deleted Pods as replacements.
 type heirs struct {
 	born     []life
 	taken    []bool

@@ -15,30 +15,31 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Workload is a kind of object that creates Pods, or changes other owners' Pods. All other code of the package knows
-// only Pods.
+// Workload is a kind of object that creates Pods, or that changes Pods of other owners. All other code of the package
+// handles only Pods.
 type Workload struct {
 	// Name is shown in figures. Name, Object and List are required.
 	Name string
-	// AddToScheme registers the Go types of Object and List. Nil if Object and List return unstructured objects.
+	// AddToScheme registers the Go types of Object and List. AddToScheme is nil if Object and List return unstructured
+	// objects.
 	AddToScheme func(*runtime.Scheme) error
-	// Install creates the CRDs and waits until the API server serves the CRDs; see package install. Nil if every API
-	// server has the kind. If [Options.CRDs] names CRDs, the bench installs those instead.
+	// Install creates the CRDs, and waits until the API server serves the CRDs; see package install. Install is nil if
+	// every API server has the kind. If [Options.CRDs] is set, the bench installs those CRDs and does not call Install.
 	Install func(ctx context.Context, c client.Client) error
-	// PerNode is true if an object has a Pod on every Node that fits its template. The number of Nodes is then the number
-	// of Pods of an object. For fewer Pods, the shape's template has a nodeSelector.
+	// PerNode is true if an object has a Pod on every Node that fits its template. Then the number of Nodes is the
+	// number of Pods of an object. For fewer Pods, the template of the shape has a nodeSelector.
 	PerNode bool
-	// Pod returns a Pod of an object with the shape, as changed by admission. The Pod must have the shape's labels. Set
-	// Pod for a kind that changes other owners' Pods: the bench itself names, creates and deletes the Pods, and leaves
-	// out rollouts that recreate Pods. Nil for a kind that creates Pods itself.
+	// Pod returns a Pod of an object with the shape, in the form after admission. The Pod must have the labels of the
+	// shape. Pod is set for a kind that changes Pods of other owners. Then the bench itself names, creates and deletes
+	// the Pods, and leaves out the rollouts that recreate Pods. Pod is nil for a kind that creates Pods itself.
 	Pod func(Shape) (*corev1.Pod, error)
-	// Object returns the whole object for a shape, in the namespace [Namespace]. In a phase the bench sends the
+	// Object returns the whole object for a shape, in the namespace [Namespace]. In each phase, the bench sends the
 	// difference between two such objects.
 	Object func(Shape) client.Object
 	// List returns an empty list of the kind.
 	List func() client.ObjectList
-	// Settled reports whether the status of an object shows all of its Pods at the latest template. Nil for a kind
-	// without a status. The bench calls Settled only once the Pods themselves show the latest template.
+	// Settled reports whether the status of an object shows all Pods of the object with the latest template. Settled is
+	// nil for a kind without a status. The bench calls Settled only when the Pods themselves have the latest template.
 	Settled func(object client.Object, pods int) bool
 }
 
@@ -62,11 +63,11 @@ type Shape struct {
 	// Template is the template of the Pods. The Pods must have the template's labels, because the bench finds the Pods
 	// by these labels.
 	Template corev1.PodTemplateSpec
-	// MaxUnavailable is ignored by a kind that has no such limit.
+	// MaxUnavailable is the limit of unavailable Pods. A kind without such a limit ignores the field.
 	MaxUnavailable intstr.IntOrString
 }
 
-// The method of returns the shape of object i, out of n objects, given a shape that describes all objects together.
+// of returns the shape of object i out of n objects. The receiver describes all objects together.
 func (s Shape) of(i, n int) Shape {
 	s.Name = fmt.Sprintf("%s-%04d", s.Name, i)
 	s.Pods = share(s.Pods, i, n)
@@ -88,7 +89,7 @@ func (o Options) object(s Shape, i, n int) client.Object {
 	return o.Workload.Object(s)
 }
 
-// share returns the share of object i if a total is divided evenly among n objects.
+// share returns the number of object i if a total is divided evenly among n objects.
 func share(total, i, n int) int {
 	if i < total%n {
 		return total/n + 1

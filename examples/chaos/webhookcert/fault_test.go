@@ -1,4 +1,5 @@
-// Package webhookcert_test plays package webhookcert/rotator under faults, as three replicas of a server run it.
+// Package webhookcert_test tests package webhookcert/rotator under injected faults. Three replicas of a server run
+// the rotator.
 package webhookcert_test
 
 import (
@@ -29,8 +30,9 @@ import (
 
 const (
 	overlap = 10 * time.Minute
-	// late is how far behind a client of the webhooks may be, and rotatorLate each of the rotators. What is promised holds
-	// for any that is less than the overlap; a nap is how coarse time passes here.
+	// late is the longest delay with which a client of the webhooks reads objects. rotatorLate is the longest delay of a
+	// rotator. The guarantees hold for every delay shorter than the overlap. A nap is the step in which time passes in
+	// these tests.
 	late        = overlap * 8 / 10
 	rotatorLate = overlap / 2
 	nap         = overlap / 8
@@ -41,12 +43,13 @@ const (
 	serverName = "hooks.default.svc"
 )
 
-// TestFaults: whatever happens to requests, watches and processes while certificates rotate, a client that trusts what
-// the API objects say, or said a while ago, completes its handshake with every replica. Where somebody destroys Secret
-// and objects, everything is put right in the end, with a bounded number of writes.
+// TestFaults: while certificates rotate, requests and watches fail and processes stop. A client that trusts the
+// current bundle of the API objects, or a bundle that is not too old, still completes a handshake with every replica.
+// In some schedules, a user destroys the Secret and the objects. Then the rotators repair everything in the end, with
+// a bounded number of writes.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay checks that a schedule depends only on its seed.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 5) }
 
 func plan(t *testing.T) chaos.Plan {
@@ -58,7 +61,7 @@ func plan(t *testing.T) chaos.Plan {
 	return chaos.Plan{
 		Seeds:  200,
 		Scheme: scheme, Replicas: 3, New: newStory,
-		Quiet: 3 * time.Minute, // longer than a rotator waits after errors
+		Quiet: 3 * time.Minute, // longer than a rotator waits after an error
 		Kinds: []client.Object{
 			&corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}, &apiextensionsv1.CustomResourceDefinition{},
@@ -66,13 +69,14 @@ func plan(t *testing.T) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a run of one fault schedule.
 type story struct {
 	*chaos.World
 
-	vandals  bool // somebody destroys things
+	vandals  bool // a user destroys the Secret and objects
 	rotators map[int]*rotator.Rotator
-	// bundles are what each object has told clients to trust, since when.
+	// bundles contains the bundles that each object has contained, with the time from which each bundle was in the
+	// object.
 	bundles  map[string][]published
 	verified map[string]error
 	writes   map[string]int
@@ -94,7 +98,7 @@ func newStory(world *chaos.World) chaos.Subject {
 	return chaos.Subject{Setup: s.start, Begin: s.begin, Users: s.act, Settle: s.settle, Wrote: s.judge, Check: s.check, Converged: s.converged}
 }
 
-// start is what a replica's main does.
+// start adds a rotator to the manager, as the main function of a replica does.
 func (s *story) start(_ context.Context, mgr manager.Manager) error {
 	live, ok := mgr.GetAPIReader().(client.WithWatch)
 	if !ok {
@@ -121,7 +125,7 @@ func service() *admissionregistrationv1.ServiceReference {
 	return &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hooks", Path: ptr.To("/hook")}
 }
 
-// object returns one of the objects as its owner applies it.
+// object returns one of the objects in the form in which its owner applies the object.
 func object(name string) client.Object {
 	meta := metav1.ObjectMeta{Name: name}
 	clientConfig := admissionregistrationv1.WebhookClientConfig{Service: service()}
@@ -149,7 +153,7 @@ func object(name string) client.Object {
 
 func names() []string { return []string{"mutate", "validate", "things.example.com"} }
 
-// bundlesOf returns what each webhook of an object has its clients trust.
+// bundlesOf returns the bundle of each webhook of an object.
 func bundlesOf(obj client.Object) (out [][]byte) {
 	switch o := obj.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
@@ -166,7 +170,7 @@ func bundlesOf(obj client.Object) (out [][]byte) {
 	return out
 }
 
-// setBundle is what somebody writes who does not know about the rotator.
+// setBundle replaces the bundles of an object, as a user does who does not know about the rotator.
 func setBundle(obj client.Object, bundle []byte) {
 	switch o := obj.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
@@ -190,7 +194,7 @@ func (s *story) must(err error) {
 	}
 }
 
-// stored reads an object, nil if it does not exist.
+// stored returns an object from the API server, or nil if the object does not exist.
 func (s *story) stored(name string) client.Object {
 	obj := object(name)
 	if s.User.Get(context.Background(), client.ObjectKeyFromObject(obj), obj) != nil {
@@ -207,7 +211,7 @@ func (s *story) secret() *corev1.Secret {
 	return &secret
 }
 
-// act asks for a rotation, waits, or destroys something.
+// act does one random action of a user: requests a rotation, waits, or destroys an object.
 func (s *story) act() {
 	n := s.Rand().IntN(100)
 	switch secret := s.secret(); {
@@ -222,7 +226,7 @@ func (s *story) act() {
 	}
 }
 
-// wait lets much time pass, in which nobody is later than is allowed.
+// wait lets much time pass. Meanwhile, no rotator is later than rotatorLate.
 func (s *story) wait(d time.Duration) {
 	s.Logf("time passes: %v, without faults", d)
 	for ; d > 0; d -= nap {
@@ -235,7 +239,7 @@ func (s *story) wait(d time.Duration) {
 }
 
 func (s *story) catchUp() {
-	for range 3 { // a list leads to a watch, and news to writes
+	for range 3 { // a list is followed by a watch, and an event is followed by writes
 		s.CatchUp()
 	}
 	s.caughtUp = time.Now()
@@ -265,7 +269,7 @@ func (s *story) destroy(secret *corev1.Secret) {
 	}
 }
 
-// settle brings back what was deleted.
+// settle creates the objects that the user has deleted.
 func (s *story) settle() {
 	for _, name := range names() {
 		if s.stored(name) == nil {
@@ -274,7 +278,7 @@ func (s *story) settle() {
 	}
 }
 
-// judge: no rotator writes to an object more often than it may.
+// judge checks that no rotator writes to an object more often than its limit allows.
 func (s *story) judge(w *chaos.Write) {
 	start := w.Task.Process.Start
 	key := fmt.Sprintf("process %d, %s %s", start, w.Call.Resource, w.Call.Name)
@@ -284,7 +288,8 @@ func (s *story) judge(w *chaos.Write) {
 	}
 }
 
-// check: what any object has said within the time that a client may be late is good for a handshake with every replica.
+// check checks the handshakes. Clients may trust any bundle that an object has contained within the last time late.
+// With each such bundle, the handshake with every replica must succeed.
 func (s *story) check() {
 	now := time.Now()
 	for _, name := range names() {
@@ -298,13 +303,13 @@ func (s *story) check() {
 	for _, p := range s.Processes() {
 		certificate, err := s.rotators[p.Start].GetCertificate(nil)
 		if err != nil {
-			continue // it does not serve yet
+			continue // the replica does not serve yet
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.bundles)) {
 			history := s.bundles[name]
 			for i, said := range history {
 				if i+1 < len(history) && history[i+1].since.Before(now.Add(-late)) {
-					continue // nobody believes that any more
+					continue // no client trusts this bundle any more
 				}
 				if err := s.verify(certificate.Leaf, said.bundle, now); err != nil {
 					s.Failf("handshake", "process %d, and what %s has said since %v ago: %v", p.Start, name, now.Sub(said.since), err)
@@ -317,7 +322,8 @@ func (s *story) check() {
 	}
 }
 
-// publish notes a bundle that is new. An object that has none yet is not called.
+// publish records a new bundle of an object. An empty bundle is not recorded, because the API server does not call
+// the webhook yet.
 func (s *story) publish(name string, bundles [][]byte, now time.Time) {
 	for i, bundle := range bundles {
 		key := fmt.Sprintf("%s/%d", name, i)
@@ -338,13 +344,13 @@ func (s *story) verify(leaf *x509.Certificate, bundle []byte, now time.Time) err
 	roots.AppendCertsFromPEM(bundle)
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: serverName, CurrentTime: now})
 	if err != nil {
-		err = errors.New("the authority is not among them") // the certificate's text is another each time
+		err = errors.New("the authority is not among them") // the text of the certificate differs in each run
 	}
 	s.verified[key] = err
 	return err
 }
 
-// converged: every object says what every replica serves.
+// converged checks that the bundle of every object fits the certificates of every replica.
 func (s *story) converged() {
 	secret := s.secret()
 	if secret == nil {

@@ -40,7 +40,7 @@ import (
 // ControllerName is the controller's user agent, and the source of its events.
 const ControllerName = "container-launch-priority-controller"
 
-// BarrierOfAnother means that the ConfigMap that should start a Pod's containers belongs to somebody else. The
+// BarrierOfAnother means that the ConfigMap that should start a Pod's containers has another owner or no owner. The
 // controller does not change such a ConfigMap.
 const BarrierOfAnother reason.Code = "BarrierOfAnother"
 
@@ -234,7 +234,7 @@ type owner int
 const (
 	own     owner = iota // the Pod owns the ConfigMap
 	former               // a deleted Pod of the same name owns the ConfigMap
-	another              // nobody, or somebody else, owns the ConfigMap
+	another              // the ConfigMap has another owner or no owner
 )
 
 func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {

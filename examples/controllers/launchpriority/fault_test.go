@@ -198,7 +198,7 @@ func isOf(found *corev1.ConfigMap, pod string, uid types.UID) bool {
 	})
 }
 
-// judgeKey: when the controller adds a key, all containers of higher priorities must have been ready.
+// judgeKey checks that the controller adds a key only when all containers of higher priorities have been ready.
 func (w *story) judgeKey(pod *corev1.Pod, key string) {
 	if pod.Annotations[completed] == "true" {
 		return
@@ -233,8 +233,8 @@ func keyOf(c *corev1.Container) string {
 
 func priorityOf(c *corev1.Container) string { return c.Env[0].Value } // a single digit
 
-// judgeMark: the controller annotates a Pod as completed, only once, and only when the ConfigMap has the launch keys of
-// all containers.
+// judgeMark checks that the controller annotates a Pod as completed only once, and only when the ConfigMap has the
+// launch keys of all containers.
 func (w *story) judgeMark(pod *corev1.Pod, write *chaos.Write) {
 	before, after := write.Before.(*corev1.Pod), write.After.(*corev1.Pod)
 	if before.UID != pod.UID || before.Annotations[completed] == "true" || after.Annotations[completed] != "true" {
@@ -249,8 +249,8 @@ func (w *story) judgeMark(pod *corev1.Pod, write *chaos.Write) {
 	}
 }
 
-// check: a container starts only after all containers of higher priorities have been ready, unless the ConfigMap of
-// an earlier Pod has opened all barriers.
+// check checks that a container starts only after all containers of higher priorities have been ready, unless the
+// ConfigMap of an earlier Pod has opened all barriers.
 func (w *story) check() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		for i := range pod.Spec.Containers {
@@ -274,7 +274,7 @@ func (w *story) check() {
 	}
 }
 
-// converged: all containers run, and Pods with launch priorities are marked as completed.
+// converged checks that all containers run, and Pods with launch priorities are marked as completed.
 func (w *story) converged() {
 	var errs []error
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

@@ -24,7 +24,7 @@ const (
 	SidecarRestarted reason.Code = "SidecarRestarted"
 	// SidecarRuns means that sidecars whose exit codes are ignored continue to run until another sidecar has ended.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// RequestNamesTaken means that requests of somebody else have all the names that the controller tries for the Pod.
+	// RequestNamesTaken means that requests of other clients have all the names that the controller tries for the Pod.
 	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 
@@ -41,8 +41,8 @@ type todo struct {
 	waits reason.List
 }
 
-// isDue reports whether the sidecars of a Pod must be stopped now. If they must not, waits says what somebody must
-// repair first.
+// isDue reports whether the sidecars of a Pod must be stopped now. If due is false, waits contains the problems that
+// must be repaired first.
 func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 	mains, sidecars := containersOf(pod)
 	// The Pod's phase does not show that sidecars run, because the phase is Pending as long as a container waits for
@@ -179,7 +179,7 @@ func requestName(uid types.UID, n int) string {
 }
 
 // requestsOf reads the requests that exist for a Pod. Each request contains a sidecar that no other request contains.
-// So there are at most as many requests as containers, unless somebody else has created requests.
+// So there are at most as many requests as containers, unless other clients have created requests.
 func requestsOf(pod *corev1.Pod, requests func(name string) *v1beta1.ContainerRecreateRequest) knownRequests {
 	known := knownRequests{restarts: map[string]int32{}}
 	for n := range len(pod.Spec.Containers) + 1 {

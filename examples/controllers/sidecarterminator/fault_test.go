@@ -240,7 +240,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeRequest: a request contains only running sidecars, and no sidecar of another request.
+// judgeRequest checks that a request contains only running sidecars, and no sidecar of another request.
 func (w *story) judgeRequest(pod *corev1.Pod, sidecars []container, request *v1beta1.ContainerRecreateRequest, counted bool) {
 	if !metav1.IsControlledBy(request, pod) || request.Spec.PodName != pod.Name || pod.Spec.NodeName == virtual {
 		w.Failf("request", "%s is for Pod %s on Node %s, of Pod %s", request.Name, request.Spec.PodName, pod.Spec.NodeName, pod.Name)
@@ -267,8 +267,8 @@ func (w *story) isOver(pod *corev1.Pod) bool {
 	return current == nil || hasEnded(current)
 }
 
-// converged: no sidecar that should be stopped runs, except sidecars that the kubelet has restarted because of the
-// Pod's restart policy.
+// converged checks that no sidecar that should be stopped runs, except sidecars that the kubelet has restarted
+// because of the Pod's restart policy.
 func (w *story) converged() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp != nil || podstate.Condition(pod, corev1.PodReady) == nil {

@@ -452,7 +452,7 @@ func (s *season) judge(w *chaos.Write) {
 	}
 }
 
-// judgeCreation: a Pod is created only for a Node that should have a Pod, after the former Pod has gone.
+// judgeCreation checks that a Pod is created only for a Node that should have a Pod, after the former Pod has gone.
 func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	p := v.place(nodeOf(pod))
 	if p == nil || !p.run || len(p.pods) > 0 {
@@ -469,8 +469,8 @@ func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeChange: a Pod is deleted or taken out of service only if its Node should have no Pod, if the Pod has ended, or
-// for an update. For an update the Pod must be next, and enough Pods must be available.
+// judgeChange checks that a Pod is deleted or taken out of service only if its Node should have no Pod, if the Pod
+// has ended, or for an update. For an update the Pod must be next, and enough Pods must be available.
 func (s *season) judgeChange(v *sight, w *chaos.Write, before *corev1.Pod) {
 	verb, pod := w.Call.Verb, v.pods[before.UID]
 	if pod == nil || pod.DeletionTimestamp != nil {
@@ -514,7 +514,7 @@ type ending struct {
 	wait time.Duration
 }
 
-// judgeEnding: if Pods on a Node end again and again, the pauses between replacements grow.
+// judgeEnding checks that if Pods on a Node end again and again, the pauses between replacements grow.
 func (s *season) judgeEnding(v *sight, key endings) {
 	const most = 15 * time.Minute
 	last, again := s.ended[key]
@@ -582,9 +582,9 @@ func (s *season) now() *sight {
 	return v
 }
 
-// converged: each Node that should have a Pod has an available Pod, and other Nodes only keep Pods that may stay. The
-// Pods are at the revisions that the partition demands, the status and the conditions say so, and the process has
-// forgotten deleted objects.
+// converged checks the final state: each Node that should have a Pod has an available Pod, and other Nodes only keep
+// Pods that may stay. The Pods are at the revisions that the partition requires, the status and the conditions say
+// so, and the process has forgotten deleted objects.
 func (s *season) converged() {
 	v := s.now()
 	revisions := faultapi.All[*appsv1.ControllerRevision](s.Server)
@@ -630,7 +630,8 @@ func (s *season) converged() {
 	}
 }
 
-// convergedStatus: the numbers are right, no failure is reported, and the status says why Pods are outdated.
+// convergedStatus checks that the numbers are right, no failure is reported, and the status says why Pods are
+// outdated.
 func (s *season) convergedStatus(v *sight, want Status, waiting bool) {
 	got := v.agent.Status
 	conditions := got.Conditions

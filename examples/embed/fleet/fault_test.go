@@ -228,8 +228,8 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge: by what the reconciliation has seen, the operator never takes more ready Pods out of service than the budget
-// allows, and never creates more Pods than wanted.
+// judge checks two rules with the objects that the reconciliation has seen: the operator never takes more ready Pods
+// out of service than the budget allows, and never creates more Pods than wanted.
 func (s *sailing) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
 	old, _ := w.Before.(*corev1.Pod)
@@ -254,8 +254,8 @@ func (s *sailing) judge(w *chaos.Write) {
 	}
 }
 
-// converged: the wanted number of Pods exists, all Pods are ready and equal to the template, the status says so, and
-// the process has forgotten deleted objects.
+// converged checks that the wanted number of Pods exists, all Pods are ready and equal to the template, the status
+// says so, and the process has forgotten deleted objects.
 func (s *sailing) converged() {
 	pods := s.possible()
 	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)

@@ -444,7 +444,7 @@ func (l *lobby) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeHook: a Pod that the match maker holds is neither deleted nor restarted.
+// judgeHook checks that a Pod that the match maker holds is neither deleted nor restarted.
 func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	touched := w.Call.Verb == "delete" || appOf(after.Spec) != appOf(w.Before.(*corev1.Pod).Spec)
 	if touched && v.owner.Spec.AskMatchMaker && seen.Labels[holdLabel] != "" {
@@ -452,8 +452,8 @@ func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	}
 }
 
-// judgeTaking: the operator takes a Pod out of service only for a valid reason, if the Pod is next, and if enough
-// Pods are in service.
+// judgeTaking checks that the operator takes a Pod out of service only for a valid reason, if the Pod is next, and if
+// enough Pods are in service.
 func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), max(v.owner.Spec.MaxUnavailable, 1)
 	marked := pod.Labels[deleteLabel] != ""
@@ -500,7 +500,7 @@ func (l *lobby) wasAttempted(pod *corev1.Pod) bool {
 	return l.attempted[attempt{pod.UID, "patch"}] || l.attempted[attempt{pod.UID, "delete"}]
 }
 
-// converged: exactly the wanted Pods exist, and each Pod is in service and matches the template.
+// converged checks that exactly the wanted Pods exist, and each Pod is in service and matches the template.
 func (l *lobby) converged() {
 	g := l.owner()
 	wanted := ordinalsOf(g)

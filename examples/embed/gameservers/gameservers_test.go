@@ -234,8 +234,8 @@ func (f *fixture) lifeOfOrdinals() {
 	})
 }
 
-// matchMaker: a Pod is neither updated nor deleted before the end of its match, and has the label hold again
-// afterwards.
+// matchMaker checks that a Pod is neither updated nor deleted before the end of its match. Afterwards the Pod has the
+// label hold again.
 func (f *fixture) matchMaker() {
 	t := f.t
 	g := f.game("go", 2)
@@ -326,8 +326,8 @@ func (f *fixture) refusals(t *testing.T) {
 	}
 }
 
-// pastAdmission: if an invalid object was stored before the webhook existed, the operator reports the fault and
-// changes no Pod. Changes outside the spec are admitted, and after a correction the operator continues.
+// pastAdmission checks an invalid object that was stored before the webhook existed. The operator reports the fault
+// and changes no Pod. Changes outside the spec are admitted, and after a correction the operator continues.
 func (f *fixture) pastAdmission(g *GameServers) {
 	t := f.t
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {

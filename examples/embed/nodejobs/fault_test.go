@@ -273,7 +273,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeJob: an end is recorded only once, and a job is deleted only after its TTL.
+// judgeJob checks that an end is recorded only once, and a job is deleted only after its TTL.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*NodeJob)
 	after, _ := x.After.(*NodeJob)
@@ -289,7 +289,8 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeCreation: the Node fits and has no other Pod of the job, and the parallelism allows another Pod.
+// judgeCreation checks that the Node of a new Pod fits and has no other Pod of the job, and that the parallelism
+// allows another Pod.
 func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	node, active := nodeOf(pod), 0
 	for _, other := range v.pods {
@@ -320,8 +321,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeDeletion: only a Pod that has not ended is deleted, because its Node does not fit any more, or because its job
-// has ended or was deleted. A cordon does not lead to the deletion of running Pods.
+// judgeDeletion checks that only a Pod that has not ended is deleted, because its Node does not fit any more, or
+// because its job has ended or was deleted. A cordon does not lead to the deletion of running Pods.
 func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	i := slices.IndexFunc(v.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	if i < 0 || podstate.HasEnded(pod) {
@@ -334,7 +335,7 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// converged: every job that has fitting Nodes has ended with the right numbers, and no Pod runs.
+// converged checks that every job that has fitting Nodes has ended with the right numbers, and no Pod runs.
 func (w *story) converged() {
 	job := w.job()
 	if job == nil {

@@ -334,8 +334,8 @@ func (w *story) judge(x *chaos.Write) {
 
 func image(pod *corev1.Pod) string { return pod.Spec.Containers[0].Image }
 
-// judgeCreation: the ordinal of a new Pod is wanted, all Pods with lower ordinals are in service as far as the
-// reconciliation can know, and the Pod's claim exists.
+// judgeCreation checks that the ordinal of a new Pod is wanted, all Pods with lower ordinals are in service as far as
+// the reconciliation can know, and the Pod's claim exists.
 func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if v == nil || v.shards == nil {
 		w.Failf("loops", "Pod %s is created by another loop", pod.Name)
@@ -358,8 +358,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 // requests before without counting them.
 const heldFor = 20 * time.Second
 
-// taken: if a Pod in service is taken out of service, the budget has admitted this, and no more Pods are out of
-// service than allowed. Pods that have failed on their Nodes do not count.
+// taken checks a write that takes a Pod in service out of service. The budget must have admitted the write, and no
+// more Pods may be out of service than allowed. Pods that have failed on their Nodes do not count.
 func (w *story) taken(what string, pod *corev1.Pod) {
 	if !serves(pod) {
 		return
@@ -395,8 +395,8 @@ func (w *story) serveAgain() {
 	}
 }
 
-// converged: each ordinal has a serving Pod as in the template, and the Pod's volume has the wanted size. The conditions
-// Failed and Waiting are not True, and the numbers of the budget are correct.
+// converged checks that each ordinal has a serving Pod as in the template, and the Pod's volume has the wanted size.
+// The conditions Failed and Waiting are not True, and the numbers of the budget are correct.
 func (w *story) converged() {
 	s := w.shards()
 	pods := faultapi.All[*corev1.Pod](w.Server)

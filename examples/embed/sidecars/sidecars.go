@@ -32,7 +32,7 @@ func keys() sidecarcontrol.Keys {
 }
 
 // setOf returns the containers that a Sidecar injects, or the error if the Sidecar is invalid. The webhook and the
-// controller both call setOf, so they agree about the containers.
+// controller both call setOf, so both agree about the containers.
 func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
 		return nil, problems

@@ -62,7 +62,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 // Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pods is the number of Pods that have the container. Updated is the number of these Pods with the newest
+	// Pods is the number of Pods with the container. Updated is the number of these Pods with the newest
 	// container, and Ready the number of these Pods that are ready.
 	Pods    int32 `json:"pods"`
 	Updated int32 `json:"updated"`

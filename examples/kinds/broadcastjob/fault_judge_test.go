@@ -128,8 +128,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeJob: an ended job stays ended, the controller writes no unchanged status, and a job is deleted only some time
-// after its end.
+// judgeJob checks that an ended job stays ended, the controller writes no unchanged status, and a job is deleted only
+// some time after its end.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*v1beta1.BroadcastJob)
 	after, _ := x.After.(*v1beta1.BroadcastJob)
@@ -167,7 +167,7 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeEnd: a job ends only for a valid reason.
+// judgeEnd checks that a job ends only for a valid reason.
 func (w *story) judgeEnd(v *sight, is *v1beta1.BroadcastJobStatus) {
 	failures, undone, fitting := v.failures(), 0, 0
 	done := map[string]bool{}
@@ -209,7 +209,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if !controls(j, pod) || pod.Labels[apps.LabelBroadcastJobName] != j.Name || pod.Labels[apps.LabelBroadcastJobUID] != string(j.UID) || !strings.HasPrefix(pod.Name, j.Name+"-") {
 		w.Failf("pod", "Pod %s with labels %v", pod.Name, pod.Labels)
 	}
-	if is := pod.Spec.NodeName != ""; is != w.binds { // BJ-6
+	if is := pod.Spec.NodeName != ""; is != w.binds {
 		w.Failf("binding", "Pod %s is bound to a Node: %t, want %t", pod.Name, is, w.binds)
 	}
 	if !suits(j, v.nodes[name]) {
@@ -270,7 +270,7 @@ func (v *sight) wanted() (n int) {
 	return n
 }
 
-// judgeDeletion: only unfinished Pods are deleted, because the Node does not fit or the job is over.
+// judgeDeletion checks that only unfinished Pods are deleted, because the Node does not fit or the job is over.
 func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	j := w.owner()
 	if !controls(v.owner, pod) {
@@ -287,7 +287,8 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// converged: each job that can end has ended, none of its Pods runs, and the numbers in the status are right.
+// converged checks that each job that can end has ended, none of its Pods runs, and the numbers in the status are
+// right.
 func (w *story) converged() {
 	j := w.owner()
 	if j == nil {
@@ -350,7 +351,7 @@ func (w *story) node(name string) *corev1.Node {
 	return n
 }
 
-// convergedOpen: a job that has not ended has a reason not to end.
+// convergedOpen checks that a job that has not ended has a reason not to end.
 func (w *story) convergedOpen(j *v1beta1.BroadcastJob, missing, wanted int32) {
 	s := &j.Status
 	if s.Phase == v1beta1.PhasePaused {

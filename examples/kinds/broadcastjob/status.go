@@ -62,7 +62,7 @@ func end(status *v1beta1.BroadcastJobStatus, phase v1beta1.BroadcastJobPhase, c 
 }
 
 // settle counts the Pods that were active when the job ended and are gone now: as failed, except Pods that succeeded
-// before they were deleted. All other numbers stay the same, because anybody may delete Pods now.
+// before they were deleted. All other numbers stay the same, because any client may delete Pods now.
 func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
 	gone := status.Active - int32(s.Active)
 	if gone <= 0 {

@@ -189,7 +189,8 @@ func pendingClaim(c *cluster) {
 	}
 }
 
-// reuseAwaits: the name and the claim of a deleted Pod are used again only after the Pod's finalizer was removed.
+// reuseAwaits checks that the name and the claim of a deleted Pod are used again only after the Pod's finalizer was
+// removed.
 func reuseAwaits(c *cluster) {
 	c.create(c.cloneSet("awaits", 1, c.mounted(1), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	pod := c.pods("awaits")[0]
@@ -220,8 +221,8 @@ func orphansAreTold(c *cluster) {
 	c.untilEvent("orphans", apps.EventOrphansNotAdopted, ": 2, the first is orphans-a")
 }
 
-// leftPodsAreTold: a new CloneSet of the same name uses the revision that the deleted CloneSet has left, but does not
-// adopt the Pods that it has left. An event reports these Pods.
+// leftPodsAreTold creates a CloneSet with the name of a deleted CloneSet whose Pods and revision still exist. The new
+// CloneSet uses the revision, but does not adopt the Pods. An event reports the Pods.
 func leftPodsAreTold(c *cluster) {
 	cs := c.create(c.cloneSet("left", 1, c.mounted(2)))
 	pod := c.pods("left")[0]

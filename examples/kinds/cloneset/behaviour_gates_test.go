@@ -246,8 +246,9 @@ func claimTemplateGate(c *cluster) {
 	c.untilEvent("vctgate", apps.EventSuccessfulUpdatePodReCreate, pod.Name, "spec.volumeClaimTemplates")
 }
 
-// claimTemplateGateInPlaceOnly: no Pod is recreated, whatever claims it lacks. When the gate is turned on, a
-// condition names the Pods that lack claims.
+// claimTemplateGateInPlaceOnly checks that no Pod is recreated with InPlaceOnly, even if the Pod lacks a claim. When
+// the policy changes to InPlaceIfPossible, a condition names the missing claim, and the next update recreates the
+// Pod.
 func claimTemplateGateInPlaceOnly(c *cluster) {
 	c.create(c.cloneSet("vctonly", 1, c.withClaims(4), policy(v1beta1.InPlaceOnly)))
 	before := identities(c.pods("vctonly"))
@@ -313,9 +314,9 @@ func TestShortHash(t *testing.T) {
 	}
 }
 
-// TestStartBesideWriters: a controller starts while other clients write objects. Even so, the controller acts at
-// once: the cache of a resource that nobody writes reaches the API server's newest version only with a bookmark, a
-// minute later.
+// TestStartBesideWriters: the controller acts at once even if other clients write objects while the controller
+// starts. The reason for the test: the cache of a resource without writes reaches the API server's newest version
+// only with a bookmark, a minute later.
 func TestStartBesideWriters(t *testing.T) {
 	c := idle(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -215,7 +215,8 @@ func updateHookPartition(c *cluster) {
 	c.untilPods("keepold", images(map[string]int{"v1": 2}))
 }
 
-// unreadableGate: while the Pod is in the given state, a user overwrites the message that says who holds the gate.
+// unreadableGate overwrites the message that says who holds the readiness gate, as a user might do while the Pod is
+// in the given state.
 func unreadableGate(c *cluster, name, when string) {
 	c.create(c.cloneSet(name, 1, hooked(onUpdate, true), templateAnnotation(controlplane.StartDelay, "3s")))
 	pod := c.pods(name)[0].Name
@@ -242,7 +243,8 @@ func unreadableGate(c *cluster, name, when string) {
 	c.until(name, withoutCondition(apps.ConditionFailedUpdate))
 }
 
-// updateHookOnDelete: with OnDelete, the waiting Pod is not updated, so the Pod returns into service.
+// updateHookOnDelete checks a change to OnDelete while a Pod waits for its update hook. The Pod is not updated, and
+// returns into service.
 func updateHookOnDelete(c *cluster) {
 	c.create(c.cloneSet("ondel", 2, hooked(onUpdate, true)))
 	c.change("ondel", setImage(0, "example.test/app:v2"))

@@ -204,7 +204,8 @@ func refusedResizeWaits(c *cluster) {
 	}
 }
 
-// refusedAfterGrace: the controller requests the refused image when the Pod is already out of service.
+// refusedAfterGrace checks an update whose image the API server refuses after the grace period, when the Pod is
+// already out of service.
 func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), tag string) {
 	c.refuse(name, "pods", "object.spec.containers.all(c, c.image.contains(':v1'))")
 	c.create(c.cloneSet(name, 1, policy(v1beta1.InPlaceOnly), templateAnnotation("a", "b"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {

@@ -58,7 +58,8 @@ func repairFirstImage(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v2": 5}))
 }
 
-// oneUnreadable: Pods that cannot be updated do not use up the budget, even if they come first in the order.
+// oneUnreadable checks that Pods that cannot be updated do not use up the budget, even if these Pods come first in
+// the order.
 func oneUnreadable(c *cluster) {
 	const name = "onebad"
 	c.create(c.cloneSet(name, 4, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))
@@ -72,7 +73,8 @@ func oneUnreadable(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v1": 2, "v2": 2}))
 }
 
-// namesake: a Pod of another owner with the name of a missing Pod does not take over a claim that is in use.
+// namesake checks a Pod of another owner with the name of a missing Pod. The controller does not let this Pod take
+// over a claim that is in use.
 func namesake(c *cluster) {
 	c.moveOut()
 	const name = "namesake"

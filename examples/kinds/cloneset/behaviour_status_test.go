@@ -117,8 +117,8 @@ func progressing(c *cluster) {
 	c.until("progress", withoutCondition(apps.ConditionProgressing))
 }
 
-// progressResets: creating three Pods one after the other takes longer than the deadline, but creating each of them
-// does not.
+// progressResets checks that each created Pod restarts the progress deadline. Creating three Pods one after the other
+// takes longer than the deadline, but creating one Pod does not.
 func progressResets(c *cluster) {
 	seconds := int32(10) // a busy machine has some left for each Pod
 	c.create(c.cloneSet("resets", 3, templateAnnotation(controlplane.StartDelay, "4s"), func(cs *v1beta1.CloneSet) {

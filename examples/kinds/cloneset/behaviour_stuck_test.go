@@ -163,7 +163,8 @@ func stuckOnInvalid(c *cluster) {
 	c.until("invalid", settled)
 }
 
-// stuckOnMutation: an admission policy removes from new Pods a field by which the controller finds the Pods.
+// stuckOnMutation installs an admission policy that removes a field from new Pods. The controller finds its Pods by
+// this field.
 func stuckOnMutation(c *cluster, path, what string) {
 	c.moveOut()
 	policy := &admissionv1.MutatingAdmissionPolicy{

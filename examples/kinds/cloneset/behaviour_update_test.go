@@ -236,7 +236,8 @@ func inPlaceFallback(c *cluster) {
 	c.untilEvent("fallback", apps.EventSuccessfulUpdatePodReCreate, "not in place", "spec.containers[app].env")
 }
 
-// revisionUnknown: if the revision of a Pod does not exist, the Pod's template is unknown, so the Pod is recreated.
+// revisionUnknown checks that a Pod is recreated if its revision does not exist, because the Pod's template is then
+// unknown.
 func revisionUnknown(c *cluster) {
 	c.create(c.cloneSet("unknown", 2))
 	stranger := c.pods("unknown")[0]
@@ -303,8 +304,8 @@ func metadataOnly(c *cluster) {
 	c.wantWrites("writes", "meta", since, map[string]int{"patch pods": 3})
 }
 
-// envFromLabel: only a node agent can restart a container to update its environment. The Pod is out of service until
-// the agent reports the restart.
+// envFromLabel checks an update of a label that a container reads into its environment. Only a node agent can restart
+// the container. The Pod is out of service until the agent reports the restart.
 func envFromLabel(c *cluster) {
 	c.create(c.cloneSet("envref", 1, templateLabel("zone", "a"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", ValueFrom: &corev1.EnvVarSource{
@@ -510,7 +511,7 @@ func unreadableState(c *cluster) {
 	}
 }
 
-// lostState: a user removes the annotations of a Pod while the grace period delays the new image.
+// lostState removes the annotations of a Pod, as a user might do, while the grace period delays the new image.
 func lostState(c *cluster) {
 	c.create(c.cloneSet("lost", 1, rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.PodUpdatePolicy = v1beta1.InPlaceOnly

@@ -311,7 +311,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// checkPods: every Pod in a decision is active and is in a single list, except lists that may overlap.
+// checkPods checks that every Pod in a decision is active and is in a single list, except lists that may overlap.
 func (o *observation) checkPods(t *testing.T, todo *todo) {
 	t.Helper()
 	in := map[string][]string{}
@@ -342,8 +342,8 @@ func (o *observation) checkPods(t *testing.T, todo *todo) {
 	}
 }
 
-// checkNames: new Pods have new names. A new Pod gets the claim of an earlier Pod only if the claim is kept for
-// reuse.
+// checkNames checks that new Pods have new names. A new Pod gets the claim of an earlier Pod only if the claim is
+// kept for reuse.
 func (o *observation) checkNames(t *testing.T, todo *todo) {
 	t.Helper()
 	names := slices.Concat(todo.createOld, todo.create)
@@ -375,7 +375,7 @@ func (o *observation) checkNames(t *testing.T, todo *todo) {
 	}
 }
 
-// checkClaims: only unused claims are deleted.
+// checkClaims checks that only unused claims are deleted.
 func (o *observation) checkClaims(t *testing.T, todo *todo) {
 	t.Helper()
 	podOf := o.world.claimsOf(o.cs).PodOf

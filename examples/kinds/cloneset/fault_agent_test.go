@@ -152,7 +152,7 @@ func wantedEnv(pod *corev1.Pod, c *corev1.Container) (out []corev1.EnvVar) {
 	return out
 }
 
-// judgeEnv: a readiness gate is opened only if no container runs with an outdated value of a label.
+// judgeEnv checks that a readiness gate is opened only if no container runs with an outdated value of a label.
 func (w *story) judgeEnv(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

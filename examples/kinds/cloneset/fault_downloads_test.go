@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// judgeDownload: each job pulls an image of the template for Pods that wait for the update, and the controller
-// deletes only jobs of finished or replaced rollouts.
+// judgeDownload checks that each job pulls an image of the template for Pods that wait for the update, and the
+// controller deletes only jobs of finished or replaced rollouts.
 func (w *story) judgeDownload(v *taskView, write *chaos.Write) {
 	job, _ := write.After.(*v1beta1.ImagePullJob)
 	if write.Call.Verb == "delete" {
@@ -45,8 +45,8 @@ func (w *story) judgeDownload(v *taskView, write *chaos.Write) {
 	}
 }
 
-// checkDownloads: the decision about the update revision is recorded, jobs exist for the update revision alone, and no
-// jobs exist if all Pods are updated.
+// checkDownloads checks that the decision about the update revision is recorded, jobs exist for the update revision
+// alone, and no jobs exist if all Pods are updated.
 func (w *story) checkDownloads(cs *v1beta1.CloneSet, active []*corev1.Pod, revisions map[string]*appsv1.ControllerRevision) {
 	old := 0
 	for _, pod := range active {

@@ -95,7 +95,7 @@ func (w *story) mendImages(cs *v1beta1.CloneSet) {
 	}
 }
 
-// checkImages: in the final state, the containers run the images in their specs.
+// checkImages checks the final state: the containers run the images in their specs.
 func (w *story) checkImages() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !podstate.IsScheduled(pod) {

@@ -99,7 +99,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps within the budget of updates.
+// judgeRestart checks that a restart of containers stays within the budget of updates.
 func (w *story) judgeRestart(v *taskView, write *chaos.Write) {
 	if v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", write.Call.Verb, write.Call.Name)
@@ -135,7 +135,8 @@ func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, po
 	}
 }
 
-// judgeCreation: an instance id has at most one Pod, and the number of Pods never exceeds replicas plus maxSurge.
+// judgeCreation checks that an instance id has at most one Pod, and the number of Pods never exceeds replicas plus
+// maxSurge.
 func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 	active := 0
 	for _, other := range faultapi.All[*corev1.Pod](w.Server) {
@@ -165,8 +166,8 @@ func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, "creates "+pod.Name)
 }
 
-// judgeNewClaims: a new Pod has the claims of its revision, that is, of the claim templates at the time when the
-// revision was created.
+// judgeNewClaims checks that a new Pod has the claims of its revision, that is, of the claim templates at the time
+// when the revision was created.
 func (w *story) judgeNewClaims(pod *corev1.Pod) {
 	var data string
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
@@ -199,8 +200,8 @@ func claimNames(cs *v1beta1.CloneSet, pod string) (names []string) {
 	return names
 }
 
-// judgeFreshness: when a reconciliation takes a Pod out of service, its inputs show all earlier writes of the
-// controller that took Pods out of service.
+// judgeFreshness checks the inputs of a reconciliation that takes a Pod out of service. The inputs must show all
+// earlier writes of the controller that took Pods out of service.
 func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
 	for _, uid := range slices.Sorted(maps.Keys(w.taken)) {
 		version := w.taken[uid]
@@ -214,7 +215,7 @@ func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
 	}
 }
 
-// judgeDeletion: the controller deletes only the owner's Pods, and only for a valid reason.
+// judgeDeletion checks that the controller deletes only the owner's Pods, and only for a valid reason.
 func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	switch {
 	case v.owner == nil || !metav1.IsControlledBy(pod, v.owner):
@@ -261,8 +262,8 @@ func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
 	return true
 }
 
-// judgeBudget: in the reconciliation's inputs, which include all of its own writes, no write takes the number of
-// available Pods below the allowed number.
+// judgeBudget checks that no write takes the number of available Pods below the allowed number. The number is counted
+// in the inputs of the reconciliation, which include all writes of the reconciliation itself.
 func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, call.Verb+"s "+pod.Name)
 	seen := v.pods[pod.UID]
@@ -294,8 +295,8 @@ func maxUnavailable(cs *v1beta1.CloneSet) int {
 	return n
 }
 
-// judgeGate: no image changes while the readiness gate is open, and the gate is opened only if every container runs
-// the image in the spec.
+// judgeGate checks that no image changes while the readiness gate is open, and the gate is opened only if every
+// container runs the image in the spec.
 func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
@@ -317,8 +318,8 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	}
 }
 
-// judgeGracePeriod: a delayed update changes the spec of a Pod only after the Pod was out of service for the grace
-// period.
+// judgeGracePeriod checks that a delayed update changes the spec of a Pod only after the Pod was out of service for
+// the grace period.
 func (w *story) judgeGracePeriod(v *taskView, call faultapi.Call, old, pod *corev1.Pod) {
 	before, after := old.Annotations[apps.AnnotationInPlaceUpdateGrace], pod.Annotations[apps.AnnotationInPlaceUpdateGrace]
 	if after != "" {
@@ -346,8 +347,8 @@ func (w *story) judgeGracePeriod(v *taskView, call faultapi.Call, old, pod *core
 	}
 }
 
-// judgeClaimTemplates: if the gate is on and the policy may recreate Pods, no Pod keeps its claims in an update
-// between revisions with different claim templates.
+// judgeClaimTemplates checks that if the gate is on and the policy may recreate Pods, no Pod keeps its claims in an
+// update between revisions with different claim templates.
 func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	from, to := old.Labels[apps.LabelRevision], pod.Labels[apps.LabelRevision]
 	if !w.setup.recreateForClaims || from == to || w.setup.policy == 1 {
@@ -366,8 +367,8 @@ func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaim: the controller deletes no claim of an existing Pod, of any owner, and no claim of an instance id for
-// which the CloneSet has an active Pod.
+// judgeClaim checks that the controller deletes no claim of an existing Pod, of any owner, and no claim of an
+// instance id for which the CloneSet has an active Pod.
 func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
@@ -390,8 +391,8 @@ func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// judgeHandOver: a claim is handed over only to the Pod of its instance id, and not while a Pod of another owner uses
-// it.
+// judgeHandOver checks that a claim is handed over only to the Pod of its instance id, and not while a Pod of another
+// owner uses it.
 func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, ref := range claim.OwnerReferences {
 		if ref.Kind != "Pod" {
@@ -412,7 +413,7 @@ func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) 
 }
 
 // userOf returns a Pod, except the Pod but, that uses a claim and is not being deleted. Pods that users have created
-// are skipped, because a controller cannot learn of all such Pods in time.
+// are skipped, because a controller may see such Pods too late.
 func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && pod.Labels[isDebug] == "" && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {
@@ -517,7 +518,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 	}
 }
 
-// checkPod: the Pod is in service, settled, and matches the content of its revision label.
+// checkPod checks that the Pod is in service, settled, and matches the content of its revision label.
 func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[string]*appsv1.ControllerRevision) {
 	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
 	switch {
@@ -624,8 +625,8 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 // mostWanted is the largest number of Pods that a CloneSet can have: the largest replicas plus the largest surge.
 const mostWanted = 5 + 2
 
-// checkClaims: every Pod of a CloneSet has its claims. Without reuse, no claim of a deleted Pod is left. With reuse,
-// few claims exist that never had a Pod, because the next Pods use the claims of failed creations.
+// checkClaims checks that every Pod of a CloneSet has its claims. Without reuse, no claim of a deleted Pod is left.
+// With reuse, few claims exist that never had a Pod, because the next Pods use the claims of failed creations.
 func (w *story) checkClaims() {
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {

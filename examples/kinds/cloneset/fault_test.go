@@ -97,7 +97,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	return r.Register(mgr, r)
 }
 
-// presence: image jobs are always served.
+// presence says which kinds the API server serves. ImagePullJobs are always served.
 func (w *story) presence(kind schema.GroupVersionKind) watchhealth.State {
 	if kind.Kind == "ImagePullJob" {
 		return watchhealth.Served
@@ -105,7 +105,7 @@ func (w *story) presence(kind schema.GroupVersionKind) watchhealth.State {
 	return w.agents.Presence(kind)
 }
 
-// checkMemory: the process forgets writes and refusals when their Pods and CloneSets are deleted.
+// checkMemory checks that the process forgets writes and refusals when their Pods and CloneSets are deleted.
 func (w *story) checkMemory() {
 	r, pods := w.reconciler, faultapi.All[*corev1.Pod](w.Server)
 	alive := make([]metav1.Object, 0, len(pods)+len(w.setup.owners))

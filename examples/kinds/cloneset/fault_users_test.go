@@ -57,7 +57,7 @@ type setup struct {
 	minReady, grace, policy          int
 	termination                      int64
 
-	// Ingredients of some schedules: CLONESET_MUTE turns an ingredient off, CLONESET_WITH on.
+	// These fields are faults of some schedules. CLONESET_MUTE disables a fault, and CLONESET_WITH enables a fault.
 	images, badImages                          bool // digests and tags of a shared image; images that never become ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// lookAgain is the wait before the next reconciliation if somebody else has changed the CloneSet, or if no event will
-// announce a change.
+// lookAgain is the wait before the next reconciliation if another client has changed the CloneSet, or if no event
+// will announce a change.
 const lookAgain = 100 * time.Millisecond
 
 // report writes the status, deletes revisions beyond the history limit, and returns when to reconcile again.
@@ -105,7 +105,7 @@ func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed 
 }
 
 // dropNames removes from podsToDelete the names for which no active Pod exists. version is the resourceVersion of the
-// CloneSet after the status was written, so only a write by somebody else leads to a conflict.
+// CloneSet after the status was written, so only a write by another client leads to a conflict.
 func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, version string) (changed bool, err error) {
 	names := t.Owner.Spec.ScaleStrategy.PodsToDelete
 	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {

@@ -28,7 +28,7 @@ import (
 // checked, and nothing is copied from the Pod.
 //
 // While the feature gate KruiseDaemon is off, no request can be created, because no node agent would carry out the
-// request. Existing requests can still be updated, because otherwise nobody could remove their finalizers.
+// request. Existing requests can still be updated, because otherwise their finalizers could not be removed.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
 	requests := requestAdmission{reader: options.Reader, agents: apps.ResolveGates(options.Gates)[apps.GateKruiseDaemon]}
 	return &admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{

@@ -38,7 +38,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgePod: for a request, the controller changes only the request's own entry in the readiness gate of its own Pod.
+// judgePod checks the controller's writes to a Pod. For a request, the controller changes only the request's own
+// entry in the readiness gate of the request's Pod.
 func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 	obj, _ := w.Server.Stored(&object{}, write.Task.Object).(*object)
 	if obj == nil || after == nil || before.Name != obj.Spec.PodName || string(before.UID) != obj.Labels[apps.LabelRequestPodUID] {
@@ -76,7 +77,8 @@ func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 	}
 }
 
-// judgeStop: if a request wants its Pod out of service, the agent stops no container while the Pod is ready.
+// judgeStop checks that if a request wants its Pod out of service, the agent stops no container while the Pod is
+// ready.
 func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 	current, _ := w.Server.Stored(obj, client.ObjectKeyFromObject(obj)).(*object)
 	if current == nil || current.UID != obj.UID || api.HasEnded(&current.Status) || current.DeletionTimestamp != nil || w.lied[obj.UID] {
@@ -87,7 +89,7 @@ func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 	}
 }
 
-// judgeDeletion: the controller deletes a request only after its TTL.
+// judgeDeletion checks that the controller deletes a request only after its TTL.
 func (w *story) judgeDeletion(write *chaos.Write, before *object) {
 	ttl, end := completion.Seconds(before.Spec.TTLSecondsAfterFinished), before.Status.CompletionTime
 	if ttl == nil || end == nil || !api.HasEnded(&before.Status) || time.Since(end.Time) < *ttl || len(before.Finalizers) > 0 {
@@ -95,8 +97,8 @@ func (w *story) judgeDeletion(write *chaos.Write, before *object) {
 	}
 }
 
-// judgeStatus: an end is never overwritten, the controller does not change the agent's fields, and the controller's
-// fields are true.
+// judgeStatus checks that an end is never overwritten, the controller does not change the agent's fields, and the
+// controller's fields are true.
 func (w *story) judgeStatus(write *chaos.Write, before, after *object) {
 	was, is := &before.Status, &after.Status
 	kept := slices.DeleteFunc(slices.Clone(was.ContainerRecreateStates), func(s state) bool { return s.Name == "" && len(is.ContainerRecreateStates) < 100 }) // written by a lying agent
@@ -129,7 +131,7 @@ func (w *story) judgeStatus(write *chaos.Write, before, after *object) {
 	}
 }
 
-// judgeEnd: the controller completes a request only for a valid reason.
+// judgeEnd checks that the controller completes a request only for a valid reason.
 func (w *story) judgeEnd(before, after *object) {
 	pod, age := w.pod(before.Spec.PodName), time.Since(before.CreationTimestamp.Time)
 	limit := completion.Seconds(before.Spec.ActiveDeadlineSeconds)
@@ -149,8 +151,8 @@ func (w *story) judgeEnd(before, after *object) {
 	}
 }
 
-// judgeMetadata: the finalizer is removed after the entry in the readiness gate, and the label when the request has
-// ended.
+// judgeMetadata checks that the finalizer is removed after the entry in the readiness gate, and the label when the
+// request has ended.
 func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
 	over := api.HasEnded(&before.Status) || before.DeletionTimestamp != nil
 	held, _ := w.holds(before)
@@ -166,7 +168,7 @@ func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
 	}
 }
 
-// converged: every request has ended, and has left nothing on its Pod.
+// converged checks that every request has ended, and has left nothing on its Pod.
 func (w *story) converged() {
 	for _, obj := range w.requests() {
 		if !api.HasEnded(&obj.Status) {

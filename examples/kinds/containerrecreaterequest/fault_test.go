@@ -359,8 +359,8 @@ func (w *story) check() {
 	}
 }
 
-// checkHolders: every request with an entry in the readiness gate of a Pod is a request for this Pod, and has its
-// finalizer.
+// checkHolders checks that every request with an entry in the readiness gate of a Pod is a request for this Pod, and
+// has its finalizer.
 func (w *story) checkHolders(pod *corev1.Pod) {
 	holders, err := podreadiness.Holders(pod, apps.ConditionKruisePodReady)
 	w.must(err)

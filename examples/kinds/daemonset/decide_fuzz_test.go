@@ -145,8 +145,8 @@ func drawnPods(set *v1beta1.DaemonSet, data []byte) (pods []*corev1.Pod) {
 	return pods
 }
 
-// checkDecision: all Pods belong to the DaemonSet, and each is in a single list. A Node gets a Pod only if it fits,
-// and if it runs no Pod or its old Pod is replaced.
+// checkDecision checks that all Pods belong to the DaemonSet, and each is in a single list. A Node gets a Pod only if
+// it fits, and if it runs no Pod or its old Pod is replaced.
 func checkDecision(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	in := map[string]string{}

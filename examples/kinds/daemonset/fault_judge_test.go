@@ -80,7 +80,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps within the budget of updates.
+// judgeRestart checks that a restart of containers stays within the budget of updates.
 func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	if v == nil || v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)
@@ -97,7 +97,8 @@ func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	})
 }
 
-// judgeHistory: the controller deletes no revision that has a Pod, because nothing else shows the Pod's template.
+// judgeHistory checks that the controller deletes no revision that has a Pod, because nothing else shows the Pod's
+// template.
 func (w *story) judgeHistory(v *sight, rev *appsv1.ControllerRevision) {
 	for _, pod := range v.pods {
 		if !v.unsure && runs(pod) && revision.Same(pod.Labels[apps.LabelRevision], rev.Name) {
@@ -148,7 +149,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeFirst: if Pods are created by the partition, Nodes get their Pods in the order of the update.
+// judgeFirst checks the order in which Nodes get Pods that the partition allows. The order must be the order of the
+// update.
 func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	partition := v.partition()
 	if scale := v.owner.Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling || partition == 0 || v.onDelete() {
@@ -172,8 +174,8 @@ func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	}
 }
 
-// judgeSurge: the controller creates a second Pod on a Node only for an update, and only on as many Nodes as maxSurge
-// allows.
+// judgeSurge checks that the controller creates a second Pod on a Node only for an update, and only on as many Nodes
+// as maxSurge allows.
 func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	if waits(old) {
 		return // the waiting Pod is deleted in any case, so the limits do not matter
@@ -194,7 +196,7 @@ func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	}
 }
 
-// judgeTurn: the update of this Pod is allowed now.
+// judgeTurn checks that the update of this Pod is allowed now.
 func (w *story) judgeTurn(v *sight, p *place, pod *corev1.Pod) {
 	switch ru := v.rolling(); {
 	case v.onDelete() || ptr.Deref(ru.Paused, false):
@@ -269,7 +271,7 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 	return v.surge() > 0 && v.isOutdated(pod) && len(p.newest) > 0 && (slices.ContainsFunc(p.newest, v.isAvailable) || !podstate.IsReady(pod))
 }
 
-// judgeEnding: if Pods on a Node end again and again, the pauses between replacements grow.
+// judgeEnding checks that if Pods on a Node end again and again, the pauses between replacements grow.
 func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	const most = 15 * time.Minute
 	last, again := w.ended[key]
@@ -286,8 +288,8 @@ func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	w.ended[key] = ending{v.now.Add(wait), wait, v}
 }
 
-// judgeUpdate: the controller takes a Pod out of service for an update only if the Pod is next, and if enough Pods
-// are available.
+// judgeUpdate checks that the controller takes a Pod out of service for an update only if the Pod is next, and if
+// enough Pods are available.
 func (w *story) judgeUpdate(v *sight, p *place, pod *corev1.Pod) {
 	if p == nil {
 		w.Failf("reason", "Pod %s is updated without a Node", pod.Name)
@@ -335,7 +337,7 @@ func (w *story) isLabelled(pod *corev1.Pod) bool {
 	return rev != nil && w.appOfRevision(rev) == appOf(pod.Spec)
 }
 
-// converged: each fitting Node has an available Pod at the wanted revision, and no further Pods exist.
+// converged checks that each fitting Node has an available Pod at the wanted revision, and no further Pods exist.
 func (w *story) converged() {
 	set := w.owner()
 	if w.senseless {
@@ -397,7 +399,7 @@ func (w *story) convergedNodes(v *sight) (missing int) {
 	return missing
 }
 
-// convergedRevisions: no Pod that must be updated is outdated, and the history is within its limit.
+// convergedRevisions checks that no Pod that must be updated is outdated, and the history is within its limit.
 func (w *story) convergedRevisions(v *sight, missing int) {
 	used := map[string]bool{}
 	for _, pod := range v.pods {

@@ -115,7 +115,7 @@ func TestProgressive(t *testing.T) {
 	c.create(c.daemonSet("agent", func(set *v1beta1.DaemonSet) {
 		set.Spec.ScaleStrategy = &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromString("70%"))
-	}), "n1", "n10", "n2") // D-9, D-10
+	}), "n1", "n10", "n2")
 	partition := func(n int32) func(*v1beta1.DaemonSet) {
 		return func(set *v1beta1.DaemonSet) {
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(n))
@@ -134,7 +134,7 @@ func TestStandard(t *testing.T) {
 	c := start(t, 5)
 	nodes := []string{"n1", "n2", "n3", "n4", "n5"}
 	c.create(c.daemonSet("agent", standard, func(set *v1beta1.DaemonSet) {
-		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString("30%")) // P-7: two of five
+		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString("30%")) // two of five Pods
 	}), nodes...)
 	c.watch("agent", 3, 1)
 	c.change("agent", setImage("v2"))

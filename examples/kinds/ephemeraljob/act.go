@@ -50,7 +50,7 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 			_, err = podwrite.SendPatches(ctx, v.Client, patches)
 			return err
 		})
-		if apierrors.IsConflict(err) { // somebody else has changed the Pod, and the cache will soon show the change
+		if apierrors.IsConflict(err) { // another client has changed the Pod, and the cache will soon show the change
 			pass.Wake(again)
 			return false, nil
 		}
@@ -85,7 +85,7 @@ func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) erro
 	return setFinalizer(ctx, v, pass, false)
 }
 
-// remove deletes a job whose TTL has passed, unless the job has changed since it was read.
+// remove deletes a job whose TTL has passed, unless the job has changed since the last read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

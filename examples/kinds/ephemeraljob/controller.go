@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case err == nil:
 		err = r.inject(ctx, v, pass, s, d)
-	case !reason.IsFinal(err): // for example, somebody else has written the job since it was read
+	case !reason.IsFinal(err): // for example, another client has written the job since it was read
 		return pass.Result(err)
 	}
 	return pass.Result(err, r.report(ctx, v, d, err))

@@ -55,7 +55,7 @@ type seen struct {
 	busy int
 	// open lists the wanted Pods that do not have the containers yet, the oldest first.
 	open []*corev1.Pod
-	// taken lists the Pods that have a container with a name from the template, added by somebody else. stuck contains
+	// taken lists the Pods to which another client has added a container with a name from the template. stuck contains
 	// the reasons why containers cannot start.
 	taken, stuck []string
 }
@@ -110,8 +110,8 @@ func inOrder(pods []*corev1.Pod, selector labels.Selector) (out []*corev1.Pod) {
 	return out
 }
 
-// containersIn reports whether a Pod has a container of the job, and whether the Pod has a container of somebody else
-// with a name from the template.
+// containersIn reports whether a Pod has a container of the job, and whether the Pod has a container of another
+// client with a name from the template.
 func (s *settings) containersIn(pod *corev1.Pod, job types.UID) (own, foreign bool) {
 	for i := range pod.Spec.EphemeralContainers {
 		switch c := &pod.Spec.EphemeralContainers[i]; {

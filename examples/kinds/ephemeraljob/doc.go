@@ -19,7 +19,7 @@
 // A job is over when the containers have ended in all wanted Pods. The job has succeeded if all containers have ended
 // successfully; otherwise it has failed, and the condition JobFailed contains the numbers of both outcomes. If fewer
 // Pods match than the job wants, the job waits for more Pods, and a condition says so. A deadline, if one is set, ends
-// the wait. After the end, the numbers in the status no longer change, because anybody may delete Pods.
+// the wait. After the end, the numbers in the status no longer change, because users may delete Pods.
 //
 // # What cannot be undone
 //

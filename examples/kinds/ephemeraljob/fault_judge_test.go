@@ -148,7 +148,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeAddition: a wanted Pod gets exactly the containers of the template, and no other field changes.
+// judgeAddition checks that a wanted Pod gets exactly the containers of the template, and no other field changes.
 func (w *story) judgeAddition(v *sight, before, after *corev1.Pod) {
 	j, name := v.owner, before.Name
 	if j.Spec.Paused || isOver(&j.Status) || j.DeletionTimestamp != nil || len(j.Spec.Template.EphemeralContainers) == 0 {
@@ -205,7 +205,8 @@ func (w *story) judgeNumbers(v *sight, name string) {
 	}
 }
 
-// judgeJob: an ended job stays ended, and is deleted only after its TTL. Otherwise only the finalizer changes.
+// judgeJob checks that an ended job stays ended, and is deleted only after its TTL. Otherwise only the finalizer
+// changes.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*v1alpha1.EphemeralJob)
 	after, _ := x.After.(*v1alpha1.EphemeralJob)
@@ -232,8 +233,8 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeFinalizers: a job in progress gets the finalizer, and a job that is being deleted loses the finalizer. after
-// is nil if the job was deleted with the finalizer's removal.
+// judgeFinalizers checks that a job in progress gets the finalizer, and a job that is being deleted loses the
+// finalizer. after is nil if the job was deleted with the finalizer's removal.
 func (w *story) judgeFinalizers(before, after *v1alpha1.EphemeralJob) {
 	had := slices.Contains(before.Finalizers, apps.FinalizerEphemeralJob)
 	if had != (before.DeletionTimestamp != nil) {
@@ -249,7 +250,7 @@ func (w *story) judgeFinalizers(before, after *v1alpha1.EphemeralJob) {
 	}
 }
 
-// judgeEnd: a job ends only for a valid reason.
+// judgeEnd checks that a job ends only for a valid reason.
 func (w *story) judgeEnd(v *sight, is *v1alpha1.EphemeralJobStatus) {
 	groups, j := v.sorted(), v.owner
 	well, failed := len(groups["well"]), len(groups["failed"])
@@ -268,7 +269,8 @@ func (w *story) judgeEnd(v *sight, is *v1alpha1.EphemeralJobStatus) {
 	}
 }
 
-// converged: each job that can end has ended, the numbers are right, and a job that has not ended says why.
+// converged checks that each job that can end has ended, the numbers are right, and a job that has not ended says
+// why.
 func (w *story) converged() {
 	j := w.owner()
 	if j == nil {

@@ -159,7 +159,7 @@ func (c *cluster) add(pod, name, command string, job types.UID) {
 	}
 }
 
-// change edits the job, again on conflict.
+// change edits the job. After a conflict, change tries again.
 func (c *cluster) change(f func(*v1alpha1.EphemeralJob)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row describes the kind to the code that all kinds share.
+// Row describes the kind to the code shared by all kinds.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{

@@ -33,7 +33,7 @@ const (
 	TooFewPods reason.Code = "TooFewPods"
 	// NoPodsWanted means that a job wants zero Pods.
 	NoPodsWanted reason.Code = "NoPodsWanted"
-	// NameTaken means that a Pod has an ephemeral container with a name from the template, added by somebody else.
+	// NameTaken means that another client has added an ephemeral container with a name from the template to a Pod.
 	NameTaken reason.Code = "NameTaken"
 	// ContainersWait means that containers of a job cannot start at present.
 	ContainersWait reason.Code = "ContainersWait"

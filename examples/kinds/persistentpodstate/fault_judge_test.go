@@ -92,7 +92,8 @@ func isControlledBy(state *v1beta1.PersistentPodState, m moment) bool {
 	return ref != nil && string(ref.UID) == m.uid
 }
 
-// judgeRecords: only records that are not needed were dropped, and new records were true.
+// judgeRecords checks that the controller has dropped only records that are not needed, and that new records are
+// true.
 func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.PersistentPodState) {
 	name := after.Name
 	moments := w.since(write.Task, name)
@@ -122,8 +123,8 @@ func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.Persiste
 	}
 }
 
-// converged: each ready Pod has its record, and no other record exists, except of wanted Pods. Exactly the requested
-// PersistentPodStates were generated.
+// converged checks that each ready Pod has its record. Other records exist only for wanted Pods. Exactly the
+// requested PersistentPodStates were generated.
 func (w *story) converged() {
 	for _, state := range faultapi.All[*v1beta1.PersistentPodState](w.Server) {
 		w.convergedRecords(state)

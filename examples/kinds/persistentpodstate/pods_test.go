@@ -115,7 +115,7 @@ func builtInPods(t *testing.T, c *cluster) {
 	if err := c.Delete(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	c.records(state, nil) // PS-7 PS-13
+	c.records(state, nil)
 }
 
 func advancedPods(_ *testing.T, c *cluster) {
@@ -214,7 +214,7 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 	"group":"game.example.com","scope":"Namespaced","names":{"kind":"GameSet","listKind":"GameSetList","plural":"gamesets","singular":"gameset"},
 	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// listedKind: a workload kind is listed in the ConfigMap and its CRD is installed while the manager runs.
+// listedKind lists a workload kind in the ConfigMap and installs its CRD while the manager runs.
 func listedKind(t *testing.T, c *cluster) {
 	definition, list := decoded(t, crd), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: apps.ConfigurationName}}
 	state := c.keep("game.example.com/v2", "GameSet", "game")
@@ -323,8 +323,8 @@ func refusedStates(t *testing.T, c *cluster) {
 	}
 }
 
-// goneTopology: if no Node has the recorded labels any more, the new Pod waits, as with OpenKruise, and an event says
-// why.
+// goneTopology checks that a new Pod waits if no Node has the recorded labels any more, as with OpenKruise. An event
+// says why the Pod waits.
 func goneTopology(t *testing.T, c *cluster) {
 	node := &corev1.Node{}
 	set, state := c.builtIn("db", 1), c.keep("apps/v1", "StatefulSet", "db", func(s *v1beta1.PersistentPodStateSpec) {

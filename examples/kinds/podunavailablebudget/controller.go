@@ -188,8 +188,8 @@ func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.P
 	return has(r.unnamed(pod), budget)
 }
 
-// unnamed returns the budgets whose names the Pod's annotations lack; nil if the annotations have no space for further
-// names. Names of budgets that do not exist do not count, because anybody may write such names.
+// unnamed returns the budgets whose names the Pod's annotations lack; nil if the annotations have no space for
+// further names. Names of budgets that do not exist do not count, because any client may write such names.
 func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	named := slices.DeleteFunc(NamesIn(pod), func(name string) bool {
 		_, exists := r.finder.Named(pod.Namespace, name)

@@ -235,8 +235,8 @@ func (c *counter) expected(ctx context.Context, namespace string, s *settings, p
 	return n, watched
 }
 
-// top returns the workload that determines the number of Pods: the topmost workload of a watched kind, or else the
-// Pod's controller.
+// top returns the workload that determines the number of Pods: the topmost workload of a watched kind, or the Pod's
+// controller if there is no such workload.
 func (c *counter) top(pod *corev1.Pod) (ref workloads.Ref, ok bool) {
 	chain, _ := c.workloads.Above(pod)
 	for i, above := range chain {

@@ -664,7 +664,7 @@ func (w *story) settle() {
 	w.Logf("settled: %s", shown(&w.budget().Spec))
 }
 
-// converged: the status is right, and every Pod names its budget.
+// converged checks that the status is right, and every Pod names its budget.
 func (w *story) converged() {
 	for _, name := range []string{budgetName, secondName} {
 		if budget := w.named(name); budget != nil {

@@ -36,7 +36,7 @@ const mostOfPod = 10
 const mostNames = mostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
 
 // NamesIn returns the names of all budgets in the Pod's annotations, without duplicates. If there are more than
-// mostOfPod names, the rest is left out.
+// mostOfPod names, the other names are left out.
 func NamesIn(pod *corev1.Pod) (names []string) {
 	if first := nameIn(pod); first != "" {
 		names = append(names, first)

@@ -127,8 +127,8 @@ func TestTakeOver(t *testing.T) {
 			offset := controllertest.End(t, c.log)
 			c.run()
 			c.create(budget("witness", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }))
-			c.until("witness", 0, 0, 0, 0)    // by then any wrong write to the first budget would have happened
-			c.untilEvent("witness", "NoPods") // PUB-15
+			c.until("witness", 0, 0, 0, 0) // by then any wrong write to the first budget would have happened
+			c.untilEvent("witness", "NoPods")
 			requests, _ := controllertest.Requests(t, c.log, offset, "kruise-manager/")
 			for _, r := range requests {
 				if r.Namespace == c.namespace && r.IsWrite() && r.Name != "witness" && r.Resource != "events" {
@@ -172,7 +172,7 @@ func TestCounts(t *testing.T) {
 	c.until("web", 4, 3, 3, 0)
 	merge(one, `{"metadata":{"labels":{"unavailable-pod.kruise.io/x":null}}}`)
 	c.until("web", 4, 3, 4, 1)
-	merge(set, `{"spec":{"replicas":8}}`) // PUB-13
+	merge(set, `{"spec":{"replicas":8}}`)
 	c.until("web", 8, 6, 8, 2)
 	b.Status.UnavailableAllowed = 100
 	if err := c.Status().Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"status":{"unavailableAllowed":100}}`))); err != nil {
@@ -275,7 +275,7 @@ func TestInvalid(t *testing.T) {
 	c.create(pod("odd", "odd-0"))
 	c.create(budget("odd", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromString("many")) }))
 	c.until("odd", 1, 0, 1, 1)
-	c.untilEvent("odd", "CalculateExpectedPodCountFailed") // PUB-15
+	c.untilEvent("odd", "CalculateExpectedPodCountFailed")
 }
 
 // TestUndecodable: a budget that cannot be decoded does not affect other budgets. The controller corrects a status

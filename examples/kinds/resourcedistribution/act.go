@@ -265,7 +265,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	return created, nil
 }
 
-// remove deletes an unwanted copy, unless the copy has changed since it was read.
+// remove deletes an unwanted copy, unless the copy has changed since the last read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, resource *api.Resource, found client.Object) error {
 	uid, version := found.GetUID(), found.GetResourceVersion()
 	gone := metadataOf(resource.Kind)

@@ -93,7 +93,7 @@ func isRefusal(code int32) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
-// resourceParts returns the resource as a part of the spec; its kind determines the type.
+// resourceParts returns the resource as a part of the spec; the kind of the resource determines the type.
 func resourceParts(spec admission.Spec) []admission.TemplatePart {
 	var copied metav1.TypeMeta
 	if utiljson.Unmarshal(spec["resource"], &copied) == nil && copied.Kind == "Secret" {

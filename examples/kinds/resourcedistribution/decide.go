@@ -37,7 +37,7 @@ type action string
 
 // These are the actions.
 const (
-	// none means that nothing must be done.
+	// none means no action.
 	none action = "None"
 	// create means that a copy must be created, because no object has the copy's name.
 	create action = "Create"

@@ -42,12 +42,12 @@ func TestManifest(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), obj) })
 
-	c.counts(obj, 3, 2) // RD-2, RD-3
+	c.counts(obj, 3, 2)
 	if diff := cmp.Diff(map[string][]string{"NamespaceNotExists": {c.prefix + "-4"}}, failing(obj)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	c.gone(ns[2], "game-demo")
-	copied := c.configMap(ns[0], "game-demo", value("player_initial_lives", "3")) // RD-4
+	copied := c.configMap(ns[0], "game-demo", value("player_initial_lives", "3"))
 	owner := metav1.GetControllerOf(copied)
 	if owner == nil || owner.UID != obj.UID || copied.Annotations[apps.AnnotationDistributedFrom] != "sample" || len(copied.Annotations[apps.AnnotationDistributedHash]) != 64 {
 		t.Errorf("copy %+v", copied.ObjectMeta)
@@ -59,7 +59,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("conditions %+v", obj.Status.Conditions)
 	}
 
-	change(c, copied, func(m *corev1.ConfigMap) { // RD-9
+	change(c, copied, func(m *corev1.ConfigMap) {
 		m.Data["player_initial_lives"], m.Data["more"] = "99", "of it"
 		m.Labels = map[string]string{"mine": "stays"}
 	})
@@ -78,7 +78,7 @@ func TestManifest(t *testing.T) {
 		return nil
 	})
 
-	change(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns[1]}}, func(n *corev1.Namespace) { delete(n.Labels, "group") }) // RD-8
+	change(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns[1]}}, func(n *corev1.Namespace) { delete(n.Labels, "group") })
 	c.gone(ns[1], "game-demo")
 	c.counts(obj, 2, 2)
 
@@ -88,7 +88,7 @@ func TestManifest(t *testing.T) {
 	c.configMap(ns[0], "game-demo", value("player_initial_lives", "7"))
 	c.counts(obj, 2, 2)
 
-	if err := c.Delete(t.Context(), obj); err != nil { // RD-13
+	if err := c.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 	c.gone(ns[0], "game-demo")

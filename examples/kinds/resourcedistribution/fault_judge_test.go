@@ -166,7 +166,7 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	return ""
 }
 
-// judgeStatus: the numbers add up, and the conditions are in their fixed order.
+// judgeStatus checks that the numbers add up, and the conditions are in their fixed order.
 func (w *story) judgeStatus(write *chaos.Write) {
 	after, ok := write.After.(*v1beta1.ResourceDistribution)
 	if !ok {
@@ -187,8 +187,8 @@ func (w *story) judgeStatus(write *chaos.Write) {
 	}
 }
 
-// converged: each ResourceDistribution has copies exactly in the wanted namespaces, and reports everything that
-// prevents a copy.
+// converged checks that each ResourceDistribution has copies exactly in the wanted namespaces, and reports everything
+// that prevents a copy.
 func (w *story) converged() {
 	uids := map[types.UID]bool{}
 	for _, owner := range faultapi.All[*v1beta1.ResourceDistribution](w.Server) {

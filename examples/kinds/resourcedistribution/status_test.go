@@ -46,7 +46,7 @@ func TestStatus(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			owner := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 			owner.Status.Conditions = c.before
-			want := v1beta1.ResourceDistributionStatus{ObservedGeneration: 3, Desired: 5, Succeeded: 2, Failed: 3} // RD-12
+			want := v1beta1.ResourceDistributionStatus{ObservedGeneration: 3, Desired: 5, Succeeded: 2, Failed: 3}
 			for _, name := range []v1beta1.ResourceDistributionConditionType{
 				"GetResourceFailed", "CreateResourceFailed", "UpdateResourceFailed", "DeleteResourceFailed", "ConflictOccurred", "NamespaceNotExists",
 			} {

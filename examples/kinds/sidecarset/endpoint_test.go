@@ -7,7 +7,7 @@ import (
 )
 
 func TestOldField(t *testing.T) {
-	const want = "metadata.labels[apps.kruise.io/sidecarset-custom-version]" // SR-3
+	const want = "metadata.labels[apps.kruise.io/sidecarset-custom-version]"
 	if got := endpoint(admission.Options{}).OldField("spec.customVersion"); got != want {
 		t.Errorf("spec.customVersion stands in %s in v1alpha1, want %s", got, want)
 	}

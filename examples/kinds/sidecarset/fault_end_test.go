@@ -23,7 +23,8 @@ type end struct {
 	updated, serving, updatedAndServing int
 }
 
-// converged: all Pods have the newest possible sidecars, no hot upgrade is in progress, and the status says so.
+// converged checks that all Pods have the newest possible sidecars, no hot upgrade is in progress, and the status
+// says so.
 func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {

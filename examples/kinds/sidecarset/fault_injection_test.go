@@ -96,7 +96,8 @@ func (w *story) pinned(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	return nil
 }
 
-// judgeRefusal: injection refuses a Pod only because a revision does not exist, and then does not change the Pod.
+// judgeRefusal checks that injection refuses a Pod only because a revision does not exist, and then does not change
+// the Pod.
 func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, err error) {
 	lost := slices.ContainsFunc(sets, func(set *v1beta1.SidecarSet) bool { return w.pinned(set) == nil })
 	var problem reason.Reason
@@ -111,7 +112,7 @@ func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, 
 	}
 }
 
-// judgeInjection: the Pod has the sidecars of all its sets, and all of its fields from before.
+// judgeInjection checks that the Pod has the sidecars of all its sets, and all of its fields from before.
 func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	var names []string
 	containers := map[string]bool{"app": true}
@@ -151,7 +152,8 @@ func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	w.judgeContainers(pod, containers)
 }
 
-// judgeContainers: each container exists once, with its volumes, and the container of the application is unchanged.
+// judgeContainers checks that each container exists once, with its volumes, and the container of the application is
+// unchanged.
 func (w *story) judgeContainers(pod *corev1.Pod, want map[string]bool) {
 	volumes := map[string]bool{}
 	for i := range pod.Spec.Volumes {

@@ -125,7 +125,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeTouch: only annotations and images of the set's sidecars change. judgeTouch reports whether an image changed.
+// judgeTouch checks that only annotations and images of the set's sidecars change. judgeTouch reports whether an
+// image changed.
 func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
 	own, rest := ownNames(v.set), after.Spec.DeepCopy()
 	for _, lists := range [][2][]corev1.Container{{before.Spec.InitContainers, rest.InitContainers}, {before.Spec.Containers, rest.Containers}} {
@@ -146,7 +147,7 @@ func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
 	return changed
 }
 
-// judgeTold: the Pod's condition says correctly whether the sidecars of the set can be upgraded.
+// judgeTold checks that the Pod's condition says correctly whether the sidecars of the set can be upgraded.
 func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
 	was, is := saidOf(before, v.set.Name), saidOf(after, v.set.Name)
 	if upgradable, _ := hasEnv(after, v.set); is != was && is != fmt.Sprint(upgradable) {
@@ -171,7 +172,7 @@ func saidOf(pod *corev1.Pod, set string) string {
 	return ""
 }
 
-// judgeTruncation: the controller deletes neither pinned revisions nor revisions of existing Pods.
+// judgeTruncation checks that the controller deletes neither pinned revisions nor revisions of existing Pods.
 func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
 	if v == nil || v.set == nil {
 		w.Failf("blind", "revision %s is deleted by a pass that has seen no set", rev.Name)
@@ -186,8 +187,8 @@ func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
 	}
 }
 
-// judgeFlip: outside an upgrade, images change only at the end of a hot upgrade. One container then becomes idle, and
-// the working container runs the image in its spec.
+// judgeFlip checks a change of images outside an upgrade. Such a change is allowed only at the end of a hot upgrade.
+// One container then becomes idle, and the working container runs the image in its spec.
 func (w *story) judgeFlip(before, after *corev1.Pod) {
 	works := worksIn(after, "hot")
 	for i := range after.Spec.Containers {
@@ -213,7 +214,7 @@ func hashIn(control *sidecarcontrol.Control, pod *corev1.Pod, set *sidecarcontro
 	return s.Injected && s.Updated
 }
 
-// judgeTwins: the two containers of a hot upgrade never have the same image.
+// judgeTwins checks that the two containers of a hot upgrade never have the same image.
 func (w *story) judgeTwins(pod *corev1.Pod) {
 	one, two := podstate.Container(pod, "hot-1"), podstate.Container(pod, "hot-2")
 	if one != nil && two != nil && one.Image == two.Image {
@@ -221,8 +222,8 @@ func (w *story) judgeTwins(pod *corev1.Pod) {
 	}
 }
 
-// judgeUpgrade: a Pod whose annotations say that it was upgraded has all images of the newest sidecars, and had to be
-// upgraded.
+// judgeUpgrade checks that a Pod whose annotations say that it was upgraded has all images of the newest sidecars,
+// and had to be upgraded.
 func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	if has, why := hasVersion(after, v.set); !has {
 		w.Failf("half", "Pod %s is upgraded, and has not the version of set %s: %s", after.Name, v.set.Name, why)
@@ -232,7 +233,7 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	w.judgeWanted(v, before)
 }
 
-// judgeGap: an upgrade leaves at least one ready container of a hot sidecar unchanged.
+// judgeGap checks that an upgrade leaves at least one ready container of a hot sidecar unchanged.
 func (w *story) judgeGap(v *sight, before, after *corev1.Pod) {
 	served, kept := 0, 0
 	for _, name := range []string{"hot-1", "hot-2"} {
@@ -249,7 +250,7 @@ func (w *story) judgeGap(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// judgePatches: an upgrade also writes the annotations of the set.
+// judgePatches checks that an upgrade also writes the annotations of the set.
 func (w *story) judgePatches(v *sight, before, after *corev1.Pod) {
 	for i := range v.set.Spec.PatchPodMetadata {
 		p := &v.set.Spec.PatchPodMetadata[i]
@@ -264,7 +265,7 @@ func (w *story) judgePatches(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// judgeWanted: the update strategy of the set allows the upgrade of this Pod.
+// judgeWanted checks that the update strategy of the set allows the upgrade of this Pod.
 func (w *story) judgeWanted(v *sight, before *corev1.Pod) {
 	u := &v.set.Spec.UpdateStrategy
 	seen := v.pods[before.UID]
@@ -341,7 +342,7 @@ func saysUpgraded(pod *corev1.Pod, set string) bool {
 	return upgraded.After(at(apps.AnnotationSidecarSetHashWithoutImage)) && time.Since(upgraded) < 10*time.Minute
 }
 
-// judgeServing: a Pod that counts as in service runs the images of all sidecars in its spec.
+// judgeServing checks that a Pod that counts as in service runs the images of all sidecars in its spec.
 func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
 	for _, name := range ownNames(set) {
 		if c := container(pod, name); c != nil {
@@ -352,7 +353,8 @@ func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
 	}
 }
 
-// judgeBudget: with this Pod, the number of the set's Pods that upgrades keep out of service stays within the budget.
+// judgeBudget checks that the number of the set's Pods that upgrades keep out of service, including this Pod, stays
+// within the budget.
 func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	var all []sidecarcontrol.Standing
 	away := 0

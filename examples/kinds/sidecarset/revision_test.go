@@ -50,7 +50,7 @@ func TestCustomVersion(t *testing.T) {
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) { s.CustomVersion = "one" }))
 	c.untilRevisions(set, "mesh:v1 one")
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.CustomVersion = "uno" })
-	c.untilRevisions(set, "mesh:v1 uno") // SR-4
+	c.untilRevisions(set, "mesh:v1 uno")
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.CustomVersion = "" })
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "mesh:v2" })
 	c.untilRevisions(set, "mesh:v1 uno", "mesh:v2")
@@ -70,5 +70,5 @@ func TestHistoryLimit(t *testing.T) {
 		})
 		c.until(set, func(s *v1beta1.SidecarSetStatus) bool { return s.LatestRevision != "" })
 	}
-	c.untilRevisions(set, "mesh:v1", "mesh:v5 version-5") // SR-5
+	c.untilRevisions(set, "mesh:v1", "mesh:v5 version-5")
 }

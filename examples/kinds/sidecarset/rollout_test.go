@@ -160,7 +160,7 @@ func TestStrategies(t *testing.T) {
 	c.pods(4, set)
 	c.counts(set, 4, 4, 4, 4)
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "mesh:v2" })
-	c.counts(set, 4, 1, 4, 1) // SU-11
+	c.counts(set, 4, 1, 4, 1)
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Paused, s.UpdateStrategy.Partition = true, nil })
 	c.counts(set, 4, 1, 4, 1)
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Paused, s.UpdateStrategy.Type = false, "NotUpdate" })

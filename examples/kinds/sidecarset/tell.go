@@ -88,8 +88,8 @@ func whyAway(s *sidecarcontrol.Standing) string {
 }
 
 // heldUp returns the unavailable Pod that has not been Ready for longest, if other Pods cannot be upgraded because of
-// unavailable Pods. If that Pod became unready less than the time slow ago, worst is nil. If wait is above zero, it is
-// the rest of the time slow.
+// unavailable Pods. If that Pod became unready less than the time slow ago, worst is nil, and wait is the part of
+// slow that has not passed yet.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
 		return nil, 0

@@ -387,7 +387,7 @@ func TestAnnotationRules(t *testing.T) {
 				obj.Spec.PatchPodMetadata = []pub.SidecarSetPatchPodMetadata{patch(pub.SidecarSetRetain, tc.keys...)}
 			}
 			check(t, tc.want, validateCreate(obj, nil, validateOptions{annotations: rules}))
-			check(t, nil, validateUpdate(obj, obj, nil, validateOptions{annotations: rules})) // SC-53
+			check(t, nil, validateUpdate(obj, obj, nil, validateOptions{annotations: rules}))
 			more := obj.DeepCopy()
 			if len(tc.keys) > 0 {
 				more.Spec.PatchPodMetadata[0].Annotations["zz"] = ""

@@ -70,7 +70,8 @@ func goWith(set *v1beta1.StatefulSet) {
 	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
 }
 
-// somebody returns an owner reference to an existing object, so that the garbage collector keeps the dependents.
+// somebody returns an owner reference to an existing object, because the garbage collector would otherwise delete the
+// dependents.
 func (c *cluster) somebody() *metav1.OwnerReference {
 	c.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, GenerateName: "somebody-"}}
@@ -216,8 +217,8 @@ func badVolumes(c *cluster) []badInput {
 }
 
 // TestBadInput: for each spec that was stored without admission and cannot be fulfilled, a condition and an event say
-// so, and the controller does the rest of its work. Objects of other owners are not changed, nor are Pods and claims
-// of an invalid StatefulSet.
+// so, and the controller does its other work. Objects of other owners are not changed. Pods and claims of an invalid
+// StatefulSet are not changed either.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := idle(t)

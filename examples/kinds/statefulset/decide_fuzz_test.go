@@ -105,8 +105,8 @@ func drawnClaims(data []byte) string {
 	return strings.Join(list, ", ")
 }
 
-// checkPods: all Pods belong to the StatefulSet, and each is in a single list. Pods are created only for wanted
-// ordinals without a Pod.
+// checkPods checks that all Pods belong to the StatefulSet, and each is in a single list. Pods are created only for
+// wanted ordinals without a Pod.
 func checkPods(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	held, in := map[int]bool{}, map[string]string{}
@@ -144,7 +144,7 @@ func checkPods(t *testing.T, o *observation, todo *todo) {
 	}
 }
 
-// checkClaims: claims of other owners are not changed, and no claim becomes smaller.
+// checkClaims checks that claims of other owners are not changed, and no claim becomes smaller.
 func checkClaims(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	for _, owned := range todo.own {

@@ -199,8 +199,8 @@ func (w *story) lookAtClaims(t *chaos.Task, v *sight) {
 	}
 }
 
-// judgeGrowth: no claim becomes smaller. A claim grows to the size of the template when its Pod is next, and within
-// the budget.
+// judgeGrowth checks that no claim becomes smaller. A claim grows to the size of the template when its Pod is next,
+// and within the budget.
 func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVolumeClaim) {
 	asked, asks := gigabytesOf(before.Spec.Resources.Requests), gigabytesOf(after.Spec.Resources.Requests)
 	switch {
@@ -223,8 +223,8 @@ func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVol
 	}
 }
 
-// judgeUngrown: the controller updates a Pod only after its claim requests the size of the template and the volume
-// has grown. The exception is a volume that grows only with a new Pod.
+// judgeUngrown checks that the controller updates a Pod only after its claim requests the size of the template and
+// the volume has grown. The exception is a volume that grows only with a new Pod.
 func (w *story) judgeUngrown(v *sight, o int, pod *corev1.Pod) {
 	restart, grows := v.growing[o]
 	if pod.Labels[apps.LabelSpecifiedDelete] != "" || !slices.Contains(v.wanted, o) || !podstate.IsActive(pod) {

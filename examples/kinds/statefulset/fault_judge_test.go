@@ -196,7 +196,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeRestart: a restart of containers keeps within the budget of updates, and the partition excludes its Pods.
+// judgeRestart checks that a restart of containers stays within the budget of updates, and restarts only Pods that
+// the partition includes.
 func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	if v == nil || v.owner == nil {
 		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)
@@ -282,8 +283,8 @@ func (w *story) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeTaking: the controller takes a Pod out of service only for a valid reason, if the Pod is next, and if enough
-// Pods are in service.
+// judgeTaking checks that the controller takes a Pod out of service only for a valid reason, if the Pod is next, and
+// if enough Pods are in service.
 func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), v.most()
 	if rank < 0 {
@@ -314,8 +315,8 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// judgeScaleIn: with OrderedReady, an unwanted Pod is deleted only if all wanted Pods are in service and no Pod with
-// a higher ordinal exists.
+// judgeScaleIn checks deletions with OrderedReady. An unwanted Pod is deleted only if all wanted Pods are in service
+// and no Pod with a higher ordinal exists.
 func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 	if policy := v.owner.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 		claim := &corev1.PersistentVolumeClaim{}
@@ -349,8 +350,8 @@ func (w *story) claimOf(o int) types.UID {
 	return claim.UID
 }
 
-// judgeClaim: the controller deletes no claim, and the claim of a wanted ordinal is not deleted together with its
-// Pod.
+// judgeClaim checks that the controller deletes no claim, and the claim of a wanted ordinal is not deleted together
+// with its Pod.
 func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 	claim, _ := x.After.(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.DeletionTimestamp != nil {
@@ -367,7 +368,7 @@ func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 	}
 }
 
-// converged: exactly the wanted Pods exist, and each Pod is in service and matches the template.
+// converged checks that exactly the wanted Pods exist, and each Pod is in service and matches the template.
 func (w *story) converged() {
 	set := w.owner()
 	if w.senseless {
@@ -422,8 +423,8 @@ func (w *story) converged() {
 	}
 }
 
-// convergedClaim: the claim of a Pod exists and has the owners that the policy demands. If growth is allowed, the
-// claim has the size of the template.
+// convergedClaim checks that the claim of a Pod exists and has the owners that the policy requires. If growth is
+// allowed, the claim must have the size in the template.
 func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod, follows bool) {
 	if !w.claims {
 		return

@@ -62,7 +62,7 @@ func (p *part) awaitsPods() bool {
 }
 
 // remembers reports whether a closed subset is about to be scaled down below its stored replicas. If the number were
-// not stored, a reconciliation after a crash would scale the subset down once more.
+// not stored, a reconciliation after a crash would scale the subset down again.
 func (o *observation) remembers(p *part) bool {
 	return p.mark.Standing == subsets.Closed && !o.settings.reserve && p.have != nil &&
 		p.replicas < int(partsOf(p.have).replicas) && (!p.wasClosed() || p.replicas < p.told)

@@ -118,7 +118,7 @@ func ends(write *chaos.Write) bool {
 	return write.After == nil || write.Before != nil && write.Before.GetDeletionTimestamp() == nil && write.After.GetDeletionTimestamp() != nil
 }
 
-// judgePod: Pods are only labelled, or deleted if they block the update of a StatefulSet.
+// judgePod checks that Pods are only labelled, or deleted if they block the update of a StatefulSet.
 func (w *story) judgePod(write *chaos.Write) {
 	pod, ok := write.Before.(*corev1.Pod)
 	if !ok {
@@ -184,8 +184,8 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	return ""
 }
 
-// mayOpen reports whether a closed subset may be open again. If it is, an edit of the spec may reduce the subset at
-// once.
+// mayOpen reports whether a closed subset may be open again. If the subset is open again, an edit of the spec may
+// reduce the subset at once.
 func mayOpen(ud *v1beta1.UnitedDeployment, s *v1beta1.UnitedDeploymentSubsetStatus) bool {
 	closed := time.Duration(*ud.Spec.Topology.ScheduleStrategy.Adaptive.UnschedulableDuration) * time.Second
 	return time.Since(s.Conditions.Find(apps.ConditionSubsetSchedulable).LastTransitionTime.Time) >= closed
@@ -216,7 +216,7 @@ func (w *story) wrongEnd(before client.Object, m moment) string {
 	return fmt.Sprintf("a wanted workload with %d ready Pods is deleted", ready)
 }
 
-// converged: each subset has a workload at the newest revision, and the numbers add up.
+// converged checks that each subset has a workload at the newest revision, and the numbers add up.
 func (w *story) converged() {
 	uids := map[types.UID]bool{}
 	for _, ud := range faultapi.All[*v1beta1.UnitedDeployment](w.Server) {
@@ -276,7 +276,7 @@ func (w *story) convergedOne(ud *v1beta1.UnitedDeployment) {
 	w.convergedRoom(ud)
 }
 
-// convergedRoom: if every subset can run all Pods, no subset is closed and no Pod is reserved.
+// convergedRoom checks that if every subset can run all Pods, no subset is closed and no Pod is reserved.
 func (w *story) convergedRoom(ud *v1beta1.UnitedDeployment) {
 	for _, s := range ud.Status.SubsetStatuses {
 		if _, room := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: "room-" + s.Name}).(*corev1.PersistentVolumeClaim); !room {
@@ -300,8 +300,8 @@ func (w *story) reservedOf(object client.Object) (n int32) {
 	return n
 }
 
-// convergedUpdate: the condition says that the UnitedDeployment is updated if nothing is left to do, and not while
-// Pods are outdated.
+// convergedUpdate checks the condition about the update. The condition says that the UnitedDeployment is updated if
+// nothing is left to do, and does not say so while Pods are outdated.
 func (w *story) convergedUpdate(ud *v1beta1.UnitedDeployment) {
 	outdated, pending := int32(0), int32(0)
 	for _, object := range w.workloads() {
@@ -315,7 +315,8 @@ func (w *story) convergedUpdate(ud *v1beta1.UnitedDeployment) {
 	}
 }
 
-// convergedHistory: the number of unused revisions is within the limit, and the conditions report no failure.
+// convergedHistory checks that the number of unused revisions is within the limit, and the conditions report no
+// failure.
 func (w *story) convergedHistory(ud *v1beta1.UnitedDeployment) {
 	unused := 0
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {

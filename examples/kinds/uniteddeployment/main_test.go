@@ -88,7 +88,7 @@ spec:
 	}
 }
 
-// change edits the UnitedDeployment, again on conflict.
+// change edits the UnitedDeployment. After a conflict, change tries again.
 func (c *cluster) change(f func(*v1beta1.UnitedDeployment)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {

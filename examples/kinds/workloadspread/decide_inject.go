@@ -24,7 +24,7 @@ type mark struct {
 // longestMark is a length in bytes that no mark written by this package exceeds.
 const longestMark = 1 << 10
 
-// marked returns the mark of a Pod; ok is false if there is none. The content must be checked, because anybody can
+// marked returns the mark of a Pod; ok is false if there is none. The content must be checked, because any client can
 // write the annotation.
 func marked(pod *corev1.Pod) (m mark, ok bool) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]

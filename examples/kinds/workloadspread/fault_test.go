@@ -355,7 +355,8 @@ func (w *story) check() {
 	}
 }
 
-// converged: the numbers in the status equal the numbers of Pods, and every place belongs to an existing Pod.
+// converged checks that the numbers in the status equal the numbers of Pods, and every place belongs to an existing
+// Pod.
 func (w *story) converged() {
 	spread, _ := w.Server.Stored(&v1beta1.WorkloadSpread{}, client.ObjectKey{Namespace: space, Name: "web"}).(*v1beta1.WorkloadSpread)
 	if spread == nil || len(spread.Status.SubsetStatuses) != 2 || int(spread.Status.SubsetStatuses[0].Replicas) != w.inA() {

@@ -165,7 +165,7 @@ func TestSpread(t *testing.T) {
 	d := deployment(4)
 	c.create(spread, d)
 	c.until(spread, "a:2 b:2")
-	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`)) // WS-28
+	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
 	if err := c.Patch(t.Context(), d, scale); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestSpread(t *testing.T) {
 	}
 	c.untilEvent(apps.EventSubsetChosen, "subset b", "spec.subsets[a]")
 	i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Labels["subset"] == "a" })
-	if err := c.Delete(t.Context(), &pods[i]); err != nil { // WS-27
+	if err := c.Delete(t.Context(), &pods[i]); err != nil {
 		t.Fatal(err)
 	}
 	c.until(spread, "a:2 b:3")
@@ -465,7 +465,7 @@ func TestConcurrentWebhooks(t *testing.T) {
 		c.create(pod)
 	}
 	c.until(spread, "a:6 b:0")
-	c.untilEvent(apps.EventCreatePodFailed, "not there when the API server was asked") // WS-60 within seconds
+	c.untilEvent(apps.EventCreatePodFailed, "not there when the API server was asked") // within seconds
 	second := wave(16, false)
 	if len(second) != 4 {
 		t.Errorf("%d Pods have one of the 4 places given back", len(second))

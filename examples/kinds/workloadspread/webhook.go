@@ -269,8 +269,8 @@ type recount struct {
 	is     bool
 }
 
-// release frees the place of a Pod in a ledger that follows the known ledger. Otherwise release returns the present
-// ledger.
+// release frees the place of a Pod if no count has changed the ledger since the known ledger was read. If a count has
+// changed the ledger, release frees no place and returns the changed ledger.
 func (w *webhook) release(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod, known ledger) (recount, error) {
 	version, now := versionOf(pod, w.versioned), w.clock.Now()
 	return changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, recount, bool) {

@@ -25,7 +25,7 @@ type Settings struct {
 	// TimeoutSeconds is how long a Node may pull.
 	TimeoutSeconds int32
 	// MinUpdatedReady is how many updated Pods must be ready before any image is pulled: a number, or a percentage of the
-	// replicas that is rounded up. The zero value is 0.
+	// replicas that is rounded up. Zero waits for no Pod.
 	MinUpdatedReady intstr.IntOrString
 }
 

@@ -1,6 +1,6 @@
-// Package picture answers "what did the rollout look like?" and "how does it grow?": the package draws rows of Pods
-// over time, and figures over the number of Pods, as self-contained SVG. The colours can also be distinguished by
-// colour-blind readers.
+// Package picture draws figures that show what a rollout looked like and how its cost grows. The figures are rows of
+// Pods over time, and measurements over the number of Pods. Each figure is a self-contained SVG. Colour-blind readers
+// can also distinguish the colours.
 package picture
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// These are the colours of Okabe and Ito, and greys.
+// These are the colours of the palette by Okabe and Ito, and some greys.
 const (
 	ink    = "#222222"
 	faint  = "#6b6b6b"
@@ -40,7 +40,7 @@ func (c *canvas) rect(x, y, w, h float64, colour string) {
 	c.addf(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"/>`+"\n", number(x), number(y), number(w), number(h), colour)
 }
 
-// text writes a line; anchor is start, middle or end.
+// text writes a line of text. The anchor is start, middle or end.
 func (c *canvas) text(x, y, size float64, anchor, colour, text string) {
 	c.addf(`<text x="%s" y="%s" font-size="%s" text-anchor="%s" fill="%s">%s</text>`+"\n",
 		number(x), number(y), number(size), anchor, colour, html.EscapeString(text))
@@ -61,7 +61,7 @@ func (c *canvas) writeTo(w io.Writer, title string) error {
 	return err
 }
 
-// number formats a number with one decimal: a tenth of a pixel is precise enough.
+// number formats a number with one decimal, because a tenth of a pixel is precise enough.
 func number(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }

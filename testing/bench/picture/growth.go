@@ -24,7 +24,8 @@ const (
 	chartGap     = 30.0
 )
 
-// WriteGrowth draws the charts two in a row, each with a straight line for growth in proportion to the number of Pods.
+// WriteGrowth draws the charts, two in a row. Each chart has a straight line for growth in proportion to the number
+// of Pods.
 func WriteGrowth(w io.Writer, title, subtitle string, charts []Chart) error {
 	lines := (len(charts) + chartsBeside - 1) / chartsBeside
 	c := &canvas{width: 32 + chartsBeside*(chartWidth+chartGap) - chartGap, height: 96 + float64(lines)*chartPitch}

@@ -12,11 +12,11 @@ type State uint8
 
 // These are the states of a Pod.
 const (
-	// NotReady means not ready, with any template.
+	// NotReady means that the Pod is not ready, whatever its template is.
 	NotReady State = iota
-	// Old means ready with the previous template.
+	// Old means that the Pod is ready with the previous template.
 	Old
-	// New means ready with the new template.
+	// New means that the Pod is ready with the new template.
 	New
 )
 
@@ -39,7 +39,7 @@ type Span struct {
 	State    State
 }
 
-// Row shows a Pod: its own spans and, if the Pod was recreated, the spans of its replacement. A gap separates the two.
+// Row shows a Pod. If the Pod was recreated, its replacement has a second group of spans after a gap.
 type Row struct {
 	Name  string
 	Way   Way
@@ -55,7 +55,7 @@ type Panel struct {
 	Rows    []Row
 }
 
-// MaxRows is the number of rows in a panel; if there are more Pods, an even sample is shown.
+// MaxRows is the largest number of rows in a panel. If there are more Pods, the panel shows an even sample.
 const MaxRows = 1000
 
 const (
@@ -110,7 +110,7 @@ func (c *canvas) style() {
 		grey, blue, orange, ink, green, pink)
 }
 
-// legend explains colours and marks in a line.
+// legend draws a line that explains the colours and marks.
 func (c *canvas) legend(y float64) {
 	x := 16.0
 	entry := func(text string, draw func(x float64)) {
@@ -147,7 +147,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 		c.line(x, top, x, bottom+5, grid, "")
 		c.text(x, bottom+19, 12, "middle", faint, label(t)+" s")
 	}
-	// Antialiasing is off, because thin rows would blur into each other.
+	// Antialiasing is off, because thin rows would otherwise blur into each other.
 	c.addf(`<g stroke-width="%s" shape-rendering="crispEdges">`+"\n", number(rowThickness(thick)))
 	for i, row := range rows {
 		c.row(top+thick*(float64(i)+0.5), thick, perSecond, row)
@@ -157,7 +157,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 	return bottom + 48
 }
 
-// rowThickness leaves a thin line free between rows if the rows are high enough.
+// rowThickness returns the thickness of a row. If the rows are high enough, a thin gap stays between the rows.
 func rowThickness(pitch float64) float64 {
 	if pitch < 4 {
 		return pitch
@@ -177,7 +177,7 @@ func (c *canvas) row(y, thick, perSecond float64, row Row) {
 			path = &strings.Builder{}
 			paths[s.State] = path
 		}
-		// Even a very short time out of service is drawn visibly.
+		// Even a very short time out of service is drawn wide enough to see.
 		fmt.Fprintf(path, "M%s %sh%s", number(plotLeft+s.From*perSecond), number(y), number(max((s.To-s.From)*perSecond, 0.8)))
 	}
 	for _, state := range []State{Old, New, NotReady} {
@@ -206,7 +206,7 @@ func describe(row Row) string {
 	return fmt.Sprintf("%s: %s, out of service %.2f s", row.Name, way, out)
 }
 
-// caption says how many rows there are and how many are shown.
+// caption returns a text with the number of rows and the number of rows that are shown.
 func caption(rows []Row, shown int) string {
 	counts := map[Way]int{}
 	for _, row := range rows {

@@ -37,7 +37,7 @@ type (
 // patience is how long the agents wait for a stopped container.
 const patience = 2 * time.Minute
 
-// Agents play the node agents in a fault schedule, and the users that request restarts. New makes Agents.
+// Agents act as the node agents in a fault schedule, and as the users that request restarts. New returns Agents.
 type Agents struct {
 	*chaos.World
 
@@ -198,8 +198,9 @@ type View struct {
 	Paused bool
 }
 
-// Judge judges a controller's write of a request: a restart must have been requested, must not restart a Pod twice, and
-// must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod is gone.
+// Judge checks a controller's write of a request: a restart must have been requested, must not restart a Pod twice,
+// and must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod is
+// gone.
 func (a *Agents) Judge(x *chaos.Write, v View) {
 	created, isNew := x.After.(*request)
 	removed, existed := x.Before.(*request)
