@@ -606,7 +606,41 @@ func (m mutant) mutated(t *testing.T, root string) (path, content string) {
 
 func imagePullJobMutants() []mutant {
 	of := schedules{tests: "./kinds/imagepulljob"}
+	test := func(name string) schedules { return schedules{tests: "./kinds/imagepulljob", only: name} }
 	return []mutant{
+		{
+			"a Pod that was evicted after its pull is created again", "examples/kinds/imagepulljob/decide_memory.go",
+			"if o.Memory.pulled[key] && (", "if o.Memory.pulled[key] && o.Now.IsZero() && (", test("TestPulledStays"),
+		},
+		{
+			"a Pod is created for a Node that is being drained", "examples/kinds/imagepulljob/decide_memory.go",
+			"|| t.Node.Spec.Unschedulable) {", ") {", test("TestPulledStays"),
+		},
+		{
+			"a new Node of the same name counts as pulled", "examples/kinds/imagepulljob/decide_memory.go",
+			"return instance{node.Name, node.UID} }", `return instance{node.Name, ""} }`, test("TestPulledStays"),
+		},
+		{
+			"full Nodes get more Pods at once than the parallelism allows", "examples/kinds/imagepulljob/decide_pods.go",
+			"left := why.LastTransitionTime.Add(patience).Sub(o.Now)", "left := -patience", test("TestFullNodes"),
+		},
+		{
+			"a full Node keeps its place before other Nodes", "examples/kinds/imagepulljob/decide_memory.go",
+			"return append(first, last...)", "return append(last, first...)", test("TestFullNodes"),
+		},
+		{
+			"Pods that only hold an image use up the quota of their job", "examples/kinds/imagepulljob/decide.go",
+			`o.makeRoom(targets, nodes, d)`, "", test("TestQuota"),
+		},
+		{
+			"the kubelet pulls for a job that has ended", "examples/kinds/imagepulljob/decide_pods.go",
+			"if pullsAlways(pod) {", "if pullsAlways(pod) && o.Now.IsZero() {", test("TestAlwaysEnds"),
+		},
+		{
+			"a Pod with a changed name of the image is deleted and created for ever", "node/imagepull/kubeletpull/pod.go",
+			`if r := p.recordOf(pod); r.Node != "" {`, `if r := p.recordOf(pod); r.Node == "-" {`,
+			schedules{tests: "../node/imagepull/kubeletpull", only: "TestChangedPods"},
+		},
 		{
 			"a running job loses the answers of its Nodes when the TTL of a tag passes", "examples/kinds/nodeimage/decide.go",
 			`claim.Owner != "" && o.Runs(refs[claim.Owner])`, `claim.Owner != "" && !o.Exists(refs[claim.Owner])`,
@@ -628,7 +662,7 @@ func imagePullJobMutants() []mutant {
 		},
 		{
 			"a job that ends lets go of copies that the cache does not show yet", "examples/kinds/imagepulljob/controller.go",
-			"	// If the job ends here, the next pass releases the copies of Secrets: the cache shows the copies of this pass by then.\n\treturn errors.Join(err, r.write(ctx, v, d.Status))",
+			"	// made in this reconcile.\n\treturn errors.Join(err, r.write(ctx, v, d.Status))",
 			"	if err := errors.Join(err, r.write(ctx, v, d.Status)); err != nil || d.Step.State == completion.Running {\n\t\treturn err\n\t}\n\treturn r.letGo(ctx, v, pass)",
 			schedules{tests: "./kinds/imagepulljob", only: "TestFaultsAtEnd"},
 		},

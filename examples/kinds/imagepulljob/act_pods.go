@@ -51,10 +51,10 @@ func prefixOf(job string) string {
 }
 
 // podsOf returns the Pods of a job, keyed by the name of the Node for which the Pod was created.
-func (r *Reconciler) podsOf(job *v1beta1.ImagePullJob) map[string][]*corev1.Pod {
+func (r *Reconciler) podsOf(job *v1beta1.ImagePullJob, puller *kubeletpull.Puller) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, pod := range r.pods.Of(job.Namespace, job.UID) {
-		if node, _, ok := kubeletpull.Holding(pod); ok {
+		if node, _, ok := puller.Holding(pod); ok {
 			out[node] = append(out[node], pod)
 		}
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) support(node *corev1.Node) error {
 	return kubeletpull.Support(node, false)
 }
 
-// actOnPods patches, creates and deletes Pods as decided. made is the number of created Pods. createErr is the reason
+// actOnPods patches, deletes and creates Pods as decided, in this order: each deleted Pod leaves room for a new Pod. made is the number of created Pods. createErr is the reason
 // why some Pods could not be created.
 func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) (made int, createErr, err error) {
 	before := map[string]*corev1.Pod{}
@@ -131,6 +131,17 @@ func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, 
 		}
 		return err == nil, wrapped("recording a pull in", pod.Name, err)
 	})
+	deleteErr := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, d.Delete, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		uid := pod.UID
+		err := v.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err == nil {
+			r.options.Metrics.Done("deleted", 1)
+		}
+		return err == nil, wrapped("deleting", pod.Name, err)
+	})
 	made, createErr = pass.CreateEach(ctx, fanout.Task{Name: "create Pods"}, len(d.Create), func(i int) string { return d.Create[i].Name }, func(ctx context.Context, i int) error {
 		err := v.Client.Create(ctx, d.Create[i])
 		if isVolumeRefused(err) {
@@ -143,18 +154,12 @@ func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, 
 		return wrapped("creating", d.Create[i].Name, err)
 	})
 	r.options.Metrics.Done("created", int64(made))
-	deleteErr := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, d.Delete, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		uid := pod.UID
-		err := v.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		if err == nil {
-			r.options.Metrics.Done("deleted", 1)
-		}
-		return err == nil, wrapped("deleting", pod.Name, err)
-	})
 	return made, createErr, errors.Join(changeErr, deleteErr)
+}
+
+// isOverQuota reports whether a quota has refused an object (plugin/pkg/admission/resourcequota/controller.go).
+func isOverQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 func wrapped(doing, pod string, err error) error {

@@ -72,6 +72,7 @@ type Reconciler struct {
 	pods     *ownercache.Index[*corev1.Pod]
 	secrets  *ownercache.Index[client.Object] // metadata of Secrets
 	synced   *ownercache.Memory[synced]
+	memory   *ownercache.Memory[memory]
 	fanout   *fanout.Fanout
 	events   record.EventRecorder
 	told     *kruise.Told
@@ -109,6 +110,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	r.settings = ownercache.NewMemo(r.cache, newRules(options.KeepSeconds, options.Registries).settingsOf)
 	r.synced = ownercache.NewMemory[synced](r.cache)
+	r.memory = ownercache.NewMemory[memory](r.cache)
 	r.told = kruise.NewTold(r.cache, r.events)
 	r.cache.OnGone(r.fanout.Backoff.Forget)
 	return r, nil
@@ -160,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := r.settings.Of(v.Owner)
 	if s.Problems != nil && !hasEnded(v.Owner) {
-		return pass.Result(reason.Final(s.Problems), r.write(ctx, v, refused(v.Owner, s.Problems, v.Now)))
+		return pass.Result(reason.Final(s.Problems), r.endPods(ctx, v, pass), r.write(ctx, v, refused(v.Owner, s.Problems, v.Now)))
 	}
 	if hasEnded(v.Owner) {
 		return pass.Result(r.end(ctx, v, pass, s))
@@ -200,7 +202,7 @@ func (r *Reconciler) decide(o *observation) (d *decision, err error) {
 	if o.Puller, err = r.puller(o.Job); err != nil {
 		return nil, reason.Final(fmt.Errorf("pulls through kubelets: %w", err))
 	}
-	o.Pods = r.podsOf(o.Job)
+	o.Pods, o.Memory = r.podsOf(o.Job, o.Puller), r.memory.Of(o.Job.UID)
 	return decide(o), nil
 }
 
@@ -208,6 +210,10 @@ func (r *Reconciler) decide(o *observation) (d *decision, err error) {
 // do not count as active.
 func (r *Reconciler) runPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) error {
 	made, createErr, err := r.actOnPods(ctx, v, pass, d)
+	if createErr != nil || made > 0 {
+		d.Memory.isShort = isOverQuota(createErr)
+	}
+	r.memory.Change(v.Owner.UID, func(m *memory) { *m = d.Memory })
 	if createErr != nil || made > 0 || len(d.Create) == 0 {
 		set(&d.Status.Conditions, apps.ConditionFailedCreatePod, v.Owner.Generation, createErr, metav1.NewTime(v.Now))
 	}
@@ -218,13 +224,25 @@ func (r *Reconciler) runPods(ctx context.Context, v *view, pass *fanout.Pass, d 
 	return errors.Join(createErr, err)
 }
 
+// endPods deletes all Pods of a job whose spec has become invalid: nobody knows which image the Pods should hold.
+func (r *Reconciler) endPods(ctx context.Context, v *view, pass *fanout.Pass) error {
+	d := &decision{}
+	for _, pod := range r.pods.Of(v.Owner.Namespace, v.Owner.UID) {
+		if pod.DeletionTimestamp == nil {
+			d.Delete = append(d.Delete, pod)
+		}
+	}
+	_, _, err := r.actOnPods(ctx, v, pass, d)
+	return err
+}
+
 // end cleans up after a job that has ended, and deletes the job when its TTL has passed.
 func (r *Reconciler) end(ctx context.Context, v *view, pass *fanout.Pass, s *settings) error {
 	if err := r.letGo(ctx, v, pass); err != nil {
 		return err
 	}
 	if s.Problems != nil {
-		return nil //nolint:nilerr // a job that cannot be read is never deleted
+		return r.endPods(ctx, v, pass) // a job that cannot be read is never deleted
 	}
 	d, err := r.decide(&observation{Job: v.Owner, Settings: s, Now: v.Now})
 	if err != nil {

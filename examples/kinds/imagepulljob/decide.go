@@ -34,6 +34,8 @@ type observation struct {
 	// Puller decides about the Pods of the job. Pods are these Pods, keyed by the names of their Nodes.
 	Puller *kubeletpull.Puller
 	Pods   map[string][]*corev1.Pod
+	// Memory is the knowledge of earlier decisions.
+	Memory memory
 	Now    time.Time
 }
 
@@ -61,6 +63,8 @@ type decision struct {
 	Release []*v1beta1.NodeImage
 	// Change, Create and Delete are Pods to patch, to create and to delete.
 	Change, Create, Delete []*corev1.Pod
+	// Memory is the knowledge to remember.
+	Memory memory
 	// After is the time after which decide must be called again even if no event occurs; 0 for never.
 	After time.Duration
 	// Status is the status to write.
@@ -69,12 +73,13 @@ type decision struct {
 
 // decide plans a whole reconciliation for a job with valid settings, from its argument alone.
 func decide(o *observation) *decision {
-	d := &decision{}
-	nodes := make([]imagepull.Node, len(o.Targets))
-	byName := make(map[string]*target, len(o.Targets))
-	for i := range o.Targets {
-		nodes[i] = o.look(&o.Targets[i], d)
-		byName[nodes[i].Name] = &o.Targets[i]
+	d := &decision{Memory: o.recall()}
+	targets := o.inTurn()
+	nodes := make([]imagepull.Node, len(targets))
+	byName := make(map[string]*target, len(targets))
+	for i := range targets {
+		nodes[i] = o.look(&targets[i], d)
+		byName[nodes[i].Name] = &targets[i]
 	}
 	progress := imagepull.Progress{Started: timeOf(o.Job.Status.StartTime), Ended: timeOf(o.Job.Status.CompletionTime)}
 	if progress.Started.IsZero() {
@@ -94,6 +99,7 @@ func decide(o *observation) *decision {
 	if progress.Ended.IsZero() {
 		d.Release = o.stale(byName)
 	}
+	o.makeRoom(targets, nodes, d)
 	o.tidyPods(byName, d)
 	d.Status = o.status(&d.Step, nodes)
 	return d

@@ -29,28 +29,44 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	seen := kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}
 	report, since, found := o.Puller.Recorded(seen, o.Settings.image, o.Now)
 	if !found {
-		return node
+		return o.lookAtNoPod(t, d)
 	}
 	if o.isRenewed(&report, since) {
 		d.Delete = append(d.Delete, seen.Pods...)
 		node.Standing.State = imagepull.Done
 		return node
 	}
-	if node.NotReady == "" {
-		node.NotReady = homeless(seen.Pods)
-	}
 	wants, reports := o.wants(report.Round, since), []imagepull.Report{report}
-	if node.NotReady == "" {
+	switch pod, why := homeless(seen.Pods); {
+	case node.NotReady != "":
+	case pod != nil:
+		node.NotReady = o.shelter(seen, pod, why, d)
+	default:
 		reports = o.step(seen, wants, reports, d)
-	} else if t.NotReady == "" { // the Pod of an earlier attempt may occupy the resources that the new Pod needs for scheduling
-		for _, pod := range seen.Pods {
-			if pod.Spec.NodeName != "" {
-				d.Delete = append(d.Delete, pod)
-			}
+	}
+	if node.Standing = imagepull.Judge(wants, reports, o.Settings.image, owner(o.Job), o.Now); node.Standing.State == imagepull.Done {
+		d.Memory.pulled[instanceOf(t.Node)] = true
+	}
+	return node
+}
+
+// shelter deletes the Pod of an earlier attempt, because that Pod may occupy the resources that the new Pod needs for
+// scheduling. If the new Pod has waited for long, the new Pod is deleted too, and the Node waits for the returned reason.
+func (o *observation) shelter(seen kubeletpull.Observed, pod *corev1.Pod, why *corev1.PodCondition, d *decision) (notReady string) {
+	left := why.LastTransitionTime.Add(patience).Sub(o.Now)
+	for _, other := range seen.Pods {
+		if other.Spec.NodeName != "" || left <= 0 {
+			d.Delete = append(d.Delete, other)
 		}
 	}
-	node.Standing = imagepull.Judge(wants, reports, o.Settings.image, owner(o.Job), o.Now)
-	return node
+	if left > 0 {
+		d.wake(left)
+		return ""
+	}
+	notReady = "the Pod to pull cannot be scheduled: " + why.Message
+	d.Memory.full[instanceOf(seen.Node)] = refusal{o.Now, notReady}
+	d.wake(fullFor)
+	return notReady
 }
 
 // begin plans the first Pod on a Node whose kubelet pulls.
@@ -81,16 +97,18 @@ func (o *observation) isRenewed(report *imagepull.Report, since time.Time) bool 
 	return isOver && o.Settings.rules.Endless && policy.Always && policy.TTL != nil && o.Now.Sub(since) >= *policy.TTL
 }
 
-// homeless returns the reason why a Pod cannot be scheduled; empty if each Pod has a Node or may get a Node soon.
-func homeless(pods []*corev1.Pod) string {
+// homeless returns a Pod that cannot be scheduled, with the condition that says why; nil if each Pod has a Node or may
+// get a Node soon.
+func homeless(pods []*corev1.Pod) (*corev1.Pod, *corev1.PodCondition) {
 	for _, pod := range pods {
-		for _, c := range pod.Status.Conditions {
+		for i := range pod.Status.Conditions {
+			c := &pod.Status.Conditions[i]
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
-				return "the Pod to pull cannot be scheduled: " + c.Message
+				return pod, c
 			}
 		}
 	}
-	return ""
+	return nil, nil
 }
 
 // tidyPods plans the deletion of Pods that are not needed: Pods for another image, Pods on a Node that is not
@@ -104,7 +122,7 @@ func (o *observation) tidyPods(targets map[string]*target, d *decision) {
 	for _, node := range slices.Sorted(maps.Keys(o.Pods)) {
 		isHeld := d.Step.State != completion.Running && o.holds(node, d)
 		for _, pod := range o.Pods[node] {
-			_, image, _ := kubeletpull.Holding(pod)
+			_, image, _ := o.Puller.Holding(pod)
 			t, isNeeded := targets[node], isHeld
 			if d.Step.State == completion.Running {
 				isNeeded = t != nil && t.Node != nil || t == nil && selected.Has(node) && pod.Spec.NodeName != "" // the Node seems to be gone
@@ -133,5 +151,15 @@ func (o *observation) holds(node string, d *decision) bool {
 	d.wake(after)
 	// Pods of earlier attempts keep no image in use and are deleted.
 	d.Delete = append(d.Delete, o.Puller.Next(seen, left, []imagepull.Report{report}, o.Now).Delete...)
+	for _, pod := range seen.Pods {
+		if pullsAlways(pod) {
+			d.Delete = append(d.Delete, pod)
+		}
+	}
 	return true
+}
+
+// pullsAlways reports whether the kubelet pulls the image again at each look at a Pod.
+func pullsAlways(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Image != nil && v.Image.PullPolicy == corev1.PullAlways })
 }

@@ -1,6 +1,8 @@
 package imagepulljob
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/completion"
@@ -26,6 +30,8 @@ type warmed struct {
 	job     *v1beta1.ImagePullJob
 	targets []target
 	pods    map[string]*corev1.Pod
+	memory  memory
+	puller  *kubeletpull.Puller
 	now     time.Time
 }
 
@@ -54,18 +60,19 @@ func (w *warmed) pass() (*decision, []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o := &observation{Job: w.job, Settings: settingsFor(w.t, w.job), Targets: w.targets, Puller: puller, Pods: map[string][]*corev1.Pod{}, Now: w.now}
+	w.puller = puller
+	o := &observation{Job: w.job, Settings: settingsFor(w.t, w.job), Targets: w.targets, Puller: puller, Pods: map[string][]*corev1.Pod{}, Memory: w.memory, Now: w.now}
 	for i := range w.targets {
 		o.Selected = append(o.Selected, w.targets[i].Name)
 	}
 	for _, name := range w.names() {
-		node, _, _ := kubeletpull.Holding(w.pods[name])
+		node, _, _ := w.puller.Holding(w.pods[name])
 		o.Pods[node] = append(o.Pods[node], w.pods[name])
 	}
 	d := decide(o)
 	var did []string
 	note := func(what string, pod *corev1.Pod) {
-		node, _, _ := kubeletpull.Holding(pod)
+		node, _, _ := w.puller.Holding(pod)
 		did = append(did, what+" "+node)
 	}
 	for _, pod := range d.Change {
@@ -81,7 +88,7 @@ func (w *warmed) pass() (*decision, []string) {
 		note("delete", pod)
 		delete(w.pods, pod.Name)
 	}
-	w.job.Status = d.Status
+	w.job.Status, w.memory = d.Status, d.Memory
 	return d, did
 }
 
@@ -96,7 +103,7 @@ func (w *warmed) names() (names []string) {
 // kubelet sets the status of the Pods of a Node.
 func (w *warmed) kubelet(node string, status corev1.PodStatus) {
 	for _, pod := range w.pods {
-		if on, _, _ := kubeletpull.Holding(pod); on == node {
+		if on, _, _ := w.puller.Holding(pod); on == node {
 			pod.Status, pod.Spec.NodeName = status, node
 		}
 	}
@@ -162,20 +169,22 @@ func TestThroughKubelets(t *testing.T) {
 
 // TestKubeletsWait: Nodes that cannot pull now wait with a reason, and nothing is decided about their Pods.
 func TestKubeletsWait(t *testing.T) {
-	unschedulable := corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "too many pods"}}}
 	job := newJob(patient)
 	w := newWarmed(t, job, "n1", "n2", "n3")
 	w.at("n2").NotReady = nodeNotReady
 	if _, did := w.pass(); !slices.Equal(did, []string{"create n1", "create n3"}) {
 		t.Fatalf("IP-66 %q", did)
 	}
-	for _, pod := range w.pods {
-		pod.Status = unschedulable
+	w.isFull("n1")
+	w.isFull("n3")
+	w.now = w.now.Add(patience - time.Second)
+	if d, did := w.pass(); len(did) > 0 || d.After != time.Second || !slices.Equal(numbers(&job.Status), []int32{3, 2, 0, 0}) {
+		t.Errorf("IP-66 the scheduler may still find room: %q, %v, %s", did, numbers(&job.Status), d.After)
 	}
-	w.now = w.now.Add(time.Hour)
+	w.now = w.now.Add(time.Second)
 	d, did := w.pass()
 	c := meta.FindStatusCondition(job.Status.Conditions, apps.ConditionWaiting)
-	if len(did) > 0 || d.Step.State != completion.Running || c == nil || c.Reason != string(imagepull.NodesNotReady) ||
+	if !slices.Equal(did, []string{"delete n1", "delete n3"}) || d.Step.State != completion.Running || c == nil || c.Reason != string(imagepull.NodesNotReady) ||
 		!strings.Contains(c.Message, "n1 (the Pod to pull cannot be scheduled: too many pods)") || !strings.Contains(c.Message, "n2 (the Node is not ready)") {
 		t.Errorf("IP-66 %q, %s, %+v", did, d.Step.State, c)
 	}
@@ -205,7 +214,7 @@ func TestKubeletsOnFullNodes(t *testing.T) {
 			next = pod
 		}
 	}
-	next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "too many pods"}}
+	next.Status = unschedulable(w.now)
 	if _, did := w.pass(); !slices.Equal(did, []string{"delete n1"}) || w.pods[next.Name] == nil {
 		t.Errorf("IP-66 a full Node: %q", did)
 	}
@@ -214,6 +223,128 @@ func TestKubeletsOnFullNodes(t *testing.T) {
 	next.Status.Conditions[0].Status, next.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(w.now)
 	if _, did := w.pass(); len(did) > 0 {
 		t.Errorf("IP-7 an attempt that begins after an hour: %q", did)
+	}
+}
+
+func unschedulable(since time.Time) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "too many pods", LastTransitionTime: metav1.NewTime(since),
+	}}}
+}
+
+// isFull lets the scheduler find no room for the Pods of a Node.
+func (w *warmed) isFull(node string) {
+	w.kubelet(node, unschedulable(w.now))
+	for _, pod := range w.pods {
+		if on, _, _ := w.puller.Holding(pod); on == node {
+			pod.Spec.NodeName = ""
+		}
+	}
+}
+
+// steps are moments in the life of a job: what happens, and what the next decision does.
+type steps []struct {
+	name   string
+	happen func()
+	did    []string
+	want   []int32
+}
+
+func (s steps) run(t *testing.T, w *warmed) {
+	t.Helper()
+	for _, step := range s {
+		if step.happen != nil {
+			step.happen()
+		}
+		_, did := w.pass()
+		if diff := cmp.Diff([]any{step.did, step.want}, []any{did, numbers(&w.job.Status)}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+func oneAtOnce(job *v1beta1.ImagePullJob) { job.Spec.Parallelism = new(intstr.FromInt32(1)) }
+
+func forever(job *v1beta1.ImagePullJob) { job.Spec.CompletionPolicy.Type = v1beta1.Never }
+
+// TestFullNodes: a Pod that the scheduler cannot place counts for a minute. Then the next Node begins, and the full Node
+// is tried again later, after all others.
+func TestFullNodes(t *testing.T) {
+	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2", "n3")
+	wait := func(d time.Duration) func() { return func() { w.now = w.now.Add(d) } }
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{3, 1, 0, 0}},
+		{"IP-66 no room", func() { w.isFull("n1") }, nil, []int32{3, 1, 0, 0}},
+		{"IP-66 no room for a minute", wait(patience), []string{"create n2", "delete n1"}, []int32{3, 1, 0, 0}},
+		{"IP-10 the full Node comes last", func() { w.kubelet("n2", pulled(w.now)); w.now = w.now.Add(fullFor) }, []string{"create n3"}, []int32{3, 1, 1, 0}},
+		{"IP-66 once more", func() { w.kubelet("n3", pulled(w.now)) }, []string{"create n1"}, []int32{3, 1, 2, 0}},
+		{"IP-11 the end", func() { w.kubelet("n1", pulled(w.now)) }, nil, []int32{3, 0, 3, 0}},
+	}.run(t, w)
+}
+
+// TestPulledStays: the Pod of a Node that has pulled may go, by a drain or by the collection of Pods. The image counts
+// for a job that ends. A job that keeps images pulls again, but not on a cordoned Node.
+func TestPulledStays(t *testing.T) {
+	gone := func(w *warmed) func() { return func() { clear(w.pods) } }
+	cordoned := func(w *warmed, is bool) func() {
+		return func() { clear(w.pods); w.at("n1").Node.Spec.Unschedulable = is }
+	}
+	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2")
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{2, 1, 0, 0}},
+		{"IP-10 the second Node", func() { w.kubelet("n1", pulled(w.now)) }, []string{"create n2"}, []int32{2, 1, 1, 0}},
+		{"IP-8 both Pods are gone", gone(w), []string{"create n2"}, []int32{2, 1, 1, 0}},
+		{"IP-8 a new Node of the name", func() { w.at("n1").Node.UID = "new" }, nil, []int32{2, 1, 0, 0}},
+	}.run(t, w)
+	w = newWarmed(t, newJob(oneAtOnce), "n1", "n2")
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{2, 1, 0, 0}},
+		{"IP-10 the second Node", func() { w.kubelet("n1", pulled(w.now)) }, []string{"create n2"}, []int32{2, 1, 1, 0}},
+		{"IP-64 another image", func() { clear(w.pods); w.job.Spec.Image = "nginx:2" }, []string{"create n1"}, []int32{2, 1, 0, 0}},
+	}.run(t, w)
+	w = newWarmed(t, newJob(forever), "n1")
+	steps{
+		{"IP-10 the Node", nil, []string{"create n1"}, []int32{1, 1, 0, 0}},
+		{"IP-33 pulled", func() { w.kubelet("n1", pulled(w.now)) }, nil, []int32{1, 0, 1, 0}},
+		{"IP-33 drained", cordoned(w, true), nil, []int32{1, 0, 0, 0}},
+		{"IP-33 back in service", cordoned(w, false), []string{"create n1"}, []int32{1, 1, 0, 0}},
+		{"IP-33 pulled again", func() { w.kubelet("n1", pulled(w.now)) }, nil, []int32{1, 0, 1, 0}},
+		{"IP-33 evicted", gone(w), []string{"create n1"}, []int32{1, 1, 0, 0}},
+	}.run(t, w)
+}
+
+// TestQuota: Pods that only hold an image give way to Pods that a quota refuses, unless the job keeps images.
+func TestQuota(t *testing.T) {
+	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2")
+	short := func() { w.memory.isShort = true }
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{2, 1, 0, 0}},
+		{"IP-10 the quota refuses the second Pod", func() { w.kubelet("n1", pulled(w.now)); short() }, []string{"create n2", "delete n1"}, []int32{2, 1, 1, 0}},
+		{"IP-11 the first Node has pulled", func() { w.kubelet("n2", pulled(w.now)) }, nil, []int32{2, 0, 2, 0}},
+	}.run(t, w)
+	w = newWarmed(t, newJob(oneAtOnce, forever), "n1", "n2")
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{2, 1, 0, 0}},
+		{"IP-33 the image is kept", func() { w.kubelet("n1", pulled(w.now)); short() }, []string{"create n2"}, []int32{2, 1, 1, 0}},
+	}.run(t, w)
+	exceeded := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"))
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{{nil, false}, {errors.Join(fmt.Errorf("creating a: %w", exceeded)), true}, {errors.New("exceeded quota"), false}} {
+		if got := isOverQuota(tc.err); got != tc.want {
+			t.Errorf("isOverQuota(%v) = %t", tc.err, got)
+		}
+	}
+}
+
+// TestAlwaysEnds: after the end of a job, no Pod stays that the kubelet would use to ask the registry again and again.
+func TestAlwaysEnds(t *testing.T) {
+	w := newWarmed(t, newJob(patient, func(job *v1beta1.ImagePullJob) { job.Spec.ImagePullPolicy = corev1.PullAlways }), "n1")
+	w.pass()
+	w.kubelet("n1", pulled(w.now))
+	if d, did := w.pass(); d.Step.State != completion.Complete || !slices.Equal(did, []string{"delete n1"}) {
+		t.Errorf("IP-33 %s: %q", d.Step.State, did)
 	}
 }
 

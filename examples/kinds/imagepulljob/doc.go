@@ -19,7 +19,10 @@
 // with the image as an image volume (package kubeletpull). All state is in an annotation and in the status of the
 // Pods, so the job's status and the NodeImages need no fields for such pulls. Pods of Nodes that cannot pull now are
 // left alone. After the end of the job, the Pods stay for as long as a claim in a NodeImage would stay, because the
-// kubelet does not delete an image in use. A change of the annotation in a running job releases claims and copies of
+// kubelet does not delete an image in use. The process remembers which Nodes have pulled: a Pod that was evicted since
+// is not created again, and if a quota refuses further Pods, the Pods of such Nodes are deleted to make room. A job of
+// the type Never keeps the Pods. A Pod that the scheduler cannot place for a minute is deleted, and the Node is tried
+// again later, after all other Nodes. A change of the annotation in a running job releases claims and copies of
 // Secrets, or deletes the Pods.
 //
 // # Changes

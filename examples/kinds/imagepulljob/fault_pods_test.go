@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ type pull struct {
 	node, image    string
 	serial         int
 	isOver, hasRun bool
+	began          time.Time
 }
 
 func pullOf(pod *corev1.Pod) (p pull, ok bool) {
@@ -46,6 +48,12 @@ func pullOf(pod *corev1.Pod) (p pull, ok bool) {
 	if json.Unmarshal([]byte(pod.Annotations[apps.AnnotationPullReport]), &report) != nil {
 		return p, false
 	}
+	p.began = pod.CreationTimestamp.Time
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(p.began) {
+			p.began = c.LastTransitionTime.Time
+		}
+	}
 	p.serial, p.isOver = report.Serial, report.Phase == "Failed" || report.Phase == "Succeeded"
 	for _, c := range pod.Status.ContainerStatuses {
 		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
@@ -53,6 +61,17 @@ func pullOf(pod *corev1.Pod) (p pull, ok bool) {
 		}
 	}
 	return p, true
+}
+
+// evict deletes a Pod of a job, as a drain of the Node would.
+func (w *story) evict(job *v1beta1.ImagePullJob) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if p, ok := pullOf(pod); ok && p.job == job.UID && pod.DeletionTimestamp == nil {
+			w.Logf("user: Pod %s is evicted", pod.Name)
+			w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.DeepCopy())))
+			return
+		}
+	}
 }
 
 // full returns the long name of an image of the test, with registry and repository.
@@ -80,7 +99,8 @@ func (w *story) lookAtPods(t *chaos.Task, v *glance) {
 	for name, p := range last {
 		node := &corev1.Node{}
 		known := t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: name}, node) == nil
-		if known && isReady(node) && isThrough(v.job) && chosen(v.job, name) && !p.isOver && !p.hasRun {
+		isLate := v.job.Spec.PullPolicy != nil && time.Since(p.began) >= time.Duration(*v.job.Spec.PullPolicy.TimeoutSeconds)*time.Second
+		if known && isReady(node) && isThrough(v.job) && chosen(v.job, name) && !p.isOver && !p.hasRun && !isLate {
 			v.busy++
 		}
 	}

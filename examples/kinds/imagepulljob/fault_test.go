@@ -248,6 +248,8 @@ func (w *story) users() {
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "pull"}})))
 	case n < 34:
 		w.Sleep(time.Duration(w.Rand().IntN(20)) * time.Second)
+	case n == 35 && isThrough(job):
+		w.evict(job)
 	case n < 36 && job.DeletionTimestamp == nil:
 		w.Logf("user: job %s is deleted", name)
 		w.must(w.User.Delete(context.Background(), job))
@@ -318,8 +320,11 @@ func (w *story) reportTag(image *v1beta1.NodeImage, name string, tag *v1beta1.Im
 func (w *story) answer() bool { return w.report(false) }
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
-	if call.Resource.Resource == "nodeimages" && w.policy == 1 || call.Resource.Resource == "secrets" && w.policy == 2 || call.Resource.Resource == "pods" && w.policy == 3 {
+	switch {
+	case call.Resource.Resource == "nodeimages" && w.policy == 1 || call.Resource.Resource == "secrets" && w.policy == 2:
 		return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
+	case call.Resource.Resource == "pods" && call.Verb == "create" && w.policy == 3:
+		return apierrors.NewForbidden(call.Resource, call.Name, errors.New("exceeded quota: small"))
 	}
 	return nil
 }

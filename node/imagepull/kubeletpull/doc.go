@@ -35,7 +35,7 @@
 //
 //	report, since, found := puller.Recorded(seen, image, now)
 //	step := puller.Next(seen, wants, reports, now)
-//	patch step.Change, then create step.Create and delete step.Delete
+//	patch step.Change, then delete step.Delete and create step.Create
 //
 // # Present means in use by a Pod
 //
@@ -53,6 +53,11 @@
 // single image at a time by default (serializeImagePulls), so a large image delays the images of other Pods on the
 // Node. Bounds.Pulls and Bounds.Window limit the delay. The Puller does not know the free disk, so New refuses
 // Bounds.Floor.
+//
+// Each Pod counts towards the quotas of the namespace. A PodDisruptionBudget whose selector matches all Pods of the
+// namespace matches the Pods too. Where such a budget is a percentage or has maxUnavailable, and the Owner has no scale
+// subresource, Kubernetes allows no eviction while the Pods exist: let the selector of the budget exclude
+// Options.Labels.
 //
 // Kubernetes 1.35 with the default feature gates or a later version is needed, and containerd 2.1 or CRI-O 1.31. On
 // other Nodes each pull fails with the reason ImageVolumesMissing, and no Pod is created.

@@ -114,8 +114,8 @@ func (s *pass) observe(wants []imagepull.Want, before []imagepull.Report, unsupp
 		}
 	}
 	for _, pod := range s.pods {
-		image, _ := imageOf(pod)
-		switch at := look(pod); {
+		_, image, _ := s.Holding(pod)
+		switch at := s.look(pod); {
 		case at.held && pod.DeletionTimestamp == nil:
 			s.held[image] = append(s.held[image], pod)
 		case !at.held && at.err == nil && !current[pod.Name] && !s.isHold(pod, before) && s.newest[image] != pod:
@@ -155,7 +155,7 @@ func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported er
 		}
 		return out, name
 	}
-	at := look(pod)
+	at := s.look(pod)
 	switch isDeleted := pod.DeletionTimestamp != nil; {
 	case at.held && !isDeleted:
 		out.Ended, out.ID = true, idOf(pod)

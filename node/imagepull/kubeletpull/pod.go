@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/node/imagepull"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // These are names inside a Pod.
@@ -133,11 +134,31 @@ func nodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// Holding returns the name of the Node and the image for which a Puller made a Pod. ok is false for all other Pods.
-func Holding(pod *corev1.Pod) (node string, image imagepull.Reference, ok bool) {
+// Holding returns the name of the Node and the image for which a Puller made a Pod. ok is false for all other Pods. The
+// record in Options.Annotation counts more than the Pod's spec, because a webhook may have changed the affinity, or may
+// have replaced the registry in the name of the image.
+func (p *Puller) Holding(pod *corev1.Pod) (node string, image imagepull.Reference, ok bool) {
+	if r := p.recordOf(pod); r.Node != "" {
+		if image, err := imagepull.Parse(r.Image); err == nil {
+			return r.Node, image, true
+		}
+	}
 	image, holds := imageOf(pod)
 	node = nodeOf(pod)
 	return node, image, holds && node != ""
+}
+
+// changed returns the reason why a Pod cannot pull the image onto the Node, because a webhook or a scheduler has
+// changed the Pod; nil if the Pod can.
+func (p *Puller) changed(pod *corev1.Pod) error {
+	node, _, _ := p.Holding(pod)
+	switch {
+	case pod.Spec.NodeName != "" && pod.Spec.NodeName != node:
+		return reason.Reason{Code: PodChanged, Detail: "the Pod was bound to the Node " + pod.Spec.NodeName, Remedy: "exclude the Pod from the webhook that changes the affinity of Pods"}
+	case sourceOf(pod) == nil:
+		return reason.Reason{Code: PodChanged, Detail: "the Pod has no image volume", Remedy: "exclude the Pod from the webhook that removes the volume"}
+	}
+	return nil
 }
 
 // sourceOf returns the image volume of a Pod; nil if the Pod has none.

@@ -82,6 +82,6 @@ func New(options Options) (*Puller, error) {
 // isOwn reports whether the Puller has created a Pod for a Node.
 func (p *Puller) isOwn(pod *corev1.Pod, node string) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	_, holds := imageOf(pod)
-	return holds && owner != nil && owner.UID == p.options.Owner.UID && pod.Namespace == p.options.Namespace && nodeOf(pod) == node
+	of, _, ok := p.Holding(pod)
+	return ok && of == node && owner != nil && owner.UID == p.options.Owner.UID && pod.Namespace == p.options.Namespace
 }

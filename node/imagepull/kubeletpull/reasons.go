@@ -12,6 +12,8 @@ const (
 	PauseImageFailed reason.Code = "PauseImageFailed"
 	// PodFailed means that the Pod was evicted, was refused by the kubelet, or cannot start.
 	PodFailed reason.Code = "PodFailed"
+	// PodChanged means that a webhook or a scheduler has changed the Pod, so the Pod cannot pull the image onto the Node.
+	PodChanged reason.Code = "PodChanged"
 	// PullTimedOut means that an attempt was not over in time.
 	PullTimedOut reason.Code = "PullTimedOut"
 )

@@ -13,6 +13,9 @@ import (
 
 // record is a report in the form stored in the annotation Options.Annotation of a Pod.
 type record struct {
+	// Node and Image are the wanted Node and image. A webhook may have changed the Pod's affinity and volume.
+	Node  string `json:"node,omitempty"`
+	Image string `json:"image,omitempty"`
 	// Serial grows with each Pod for an image on a Node.
 	Serial int `json:"serial"`
 	// Since is when the claim was made.
@@ -40,9 +43,9 @@ func (p *Puller) recordOf(pod *corev1.Pod) record {
 	return out
 }
 
-func recordFrom(r *imagepull.Report, serial int, since time.Time) record {
+func recordFrom(node string, r *imagepull.Report, serial int, since time.Time) record {
 	return record{
-		Serial: serial, Since: since, Round: r.Round, Phase: r.Phase, Attempts: r.Attempts, Losses: r.Losses,
+		Node: node, Image: r.Image.Normal(), Serial: serial, Since: since, Round: r.Round, Phase: r.Phase, Attempts: r.Attempts, Losses: r.Losses,
 		Started: r.Started, Ended: r.Ended, Again: r.Again, Message: r.Message,
 	}
 }
@@ -57,7 +60,7 @@ func (r *record) report(image imagepull.Reference) imagepull.Report {
 // newestOf returns the Pod with the last record about an image on a Node; nil if there is none.
 func (p *Puller) newestOf(node string, pods []*corev1.Pod, image imagepull.Reference) (newest *corev1.Pod) {
 	for _, pod := range pods {
-		if of, holds := imageOf(pod); !holds || of != image || !p.isOwn(pod, node) {
+		if _, of, _ := p.Holding(pod); of != image || !p.isOwn(pod, node) {
 			continue
 		}
 		if newest == nil || cmp.Or(
@@ -82,7 +85,7 @@ func (p *Puller) Recorded(seen Observed, image imagepull.Reference, now time.Tim
 	r := p.recordOf(newest)
 	// A record without attempts says that the image was lost after this Pod had pulled the image, so the start of the
 	// container proves no new pull.
-	if at := ranAt(newest); !at.IsZero() && r.Phase != imagepull.Succeeded && r.Attempts > 0 {
+	if at := ranAt(newest); !at.IsZero() && p.changed(newest) == nil && r.Phase != imagepull.Succeeded && r.Attempts > 0 {
 		r.Phase, r.Ended, r.Again, r.Message = imagepull.Succeeded, at, time.Time{}, ""
 	}
 	// Merge limits all values.
@@ -125,8 +128,8 @@ func (s *pass) record(w *imagepull.Want, before []imagepull.Report, r *imagepull
 		serial, since = last.Serial, last.Since
 	}
 	for _, pod := range s.step.Create {
-		if of, _ := imageOf(pod); of == w.Image {
-			s.write(pod, recordFrom(r, serial+1, since))
+		if of, _ := imageOf(pod); of == w.Image { // the Pod has no record yet
+			s.write(pod, recordFrom(s.seen.Node.Name, r, serial+1, since))
 			return
 		}
 	}
@@ -134,7 +137,7 @@ func (s *pass) record(w *imagepull.Want, before []imagepull.Report, r *imagepull
 		return
 	}
 	changed := newest.DeepCopy()
-	s.write(changed, recordFrom(r, serial, since))
+	s.write(changed, recordFrom(s.seen.Node.Name, r, serial, since))
 	if r.Phase == imagepull.Failed && changed.Spec.ActiveDeadlineSeconds == nil {
 		changed.Spec.ActiveDeadlineSeconds = ptr.To(int64(1)) // otherwise the kubelet would try again and again
 	}

@@ -192,6 +192,39 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// TestChangedPods: a webhook may change a Pod before the creation. A Pod with a different name for the image pulls, and
+// a Pod that cannot pull the image onto the Node fails with a reason. The number of Pods is limited in each case.
+func TestChangedPods(t *testing.T) {
+	runs := started(at(time.Second))
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		phase  imagepull.Phase
+		why    string
+	}{
+		"the registry is replaced":      {func(pod *corev1.Pod) { pod.Spec.Volumes[0].Image.Reference = "mirror.test/app:1" }, imagepull.Succeeded, ""},
+		"the affinity is gone":          {func(pod *corev1.Pod) { pod.Spec.Affinity, pod.Spec.NodeName = nil, "n1" }, imagepull.Succeeded, ""},
+		"the Pod runs on another Node":  {func(pod *corev1.Pod) { pod.Spec.Affinity, pod.Spec.NodeName = nil, "n2" }, imagepull.Failed, "bound to the Node n2"},
+		"the volume is gone":            {func(pod *corev1.Pod) { pod.Spec.Volumes = nil }, imagepull.Failed, "no image volume"},
+		"the volume has another source": {func(pod *corev1.Pod) { pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{} }, imagepull.Failed, "no image volume"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForgetful(t, imagepull.Policy{Retries: 1})
+			var last imagepull.Report
+			for range 10 {
+				last, _ = f.step()
+				for _, pod := range f.pods {
+					tc.change(pod)
+					pod.Status = runs
+				}
+				f.now = f.now.Add(time.Minute)
+			}
+			if last.Phase != tc.phase || !strings.Contains(last.Message, tc.why) || f.made > 2 {
+				t.Errorf("%d Pods, the last report %+v", f.made, last)
+			}
+		})
+	}
+}
+
 // TestForgedRecord: with any text in the annotation, the report is valid.
 func TestForgedRecord(t *testing.T) {
 	for _, text := range []string{"", "{", `{"phase":"Odd"}`, `{"phase":"Waiting","again":"9999-01-01T00:00:00Z","attempts":-5}`, `{"phase":"Failed","round":-1}`, `{"phase":"Pulling","message":"` + strings.Repeat("x", 5000) + `"}`} {

@@ -21,8 +21,11 @@ type standing struct {
 	awaits string
 }
 
-// look reads the status of a Pod.
-func look(pod *corev1.Pod) standing {
+// look reads the status of a Pod. A Pod that a webhook has changed so that the Pod cannot pull has failed.
+func (p *Puller) look(pod *corev1.Pod) standing {
+	if err := p.changed(pod); err != nil {
+		return standing{err: err}
+	}
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return standing{err: reason.Reason{Code: PodFailed, Detail: joined(cmp.Or(pod.Status.Reason, "the Pod has ended"), pod.Status.Message)}}
 	}
