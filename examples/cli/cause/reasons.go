@@ -2,16 +2,16 @@ package cause
 
 import "github.com/workloadkit/workloadkit/reason"
 
-// These are the codes of causes without a name elsewhere. Further causes have the code of a condition, of a container's
-// state or of an event.
+// These are the codes of causes that have no code elsewhere. Further causes have the code of a condition, of a
+// container's state or of an event.
 const (
-	// SpecUnobserved means that no controller has seen the present spec: the manager does not run, or is late.
+	// SpecUnobserved means that no controller has seen the present spec: the manager does not run, or is slow.
 	SpecUnobserved reason.Code = "SpecUnobserved"
 	// Paused means: a user has paused the rollout or the job.
 	Paused reason.Code = "Paused"
 	// PartitionReached means: the partition keeps all Pods of the old revision.
 	PartitionReached reason.Code = "PartitionReached"
-	// OnDelete means: Pods are only updated when somebody deletes Pods.
+	// OnDelete means: the update strategy updates a Pod only after a user has deleted the Pod.
 	OnDelete reason.Code = "OnDelete"
 	// QuotaExceeded means: a ResourceQuota refuses Pods.
 	QuotaExceeded reason.Code = "QuotaExceeded"
@@ -23,7 +23,7 @@ const (
 	RequestRefused reason.Code = "RequestRefused"
 	// RightsMissing means that the manager's account lacks a right.
 	RightsMissing reason.Code = "RightsMissing"
-	// NotScheduled means that no scheduler has judged a Pod yet.
+	// NotScheduled means that no scheduler has handled a Pod yet.
 	NotScheduled reason.Code = "NotScheduled"
 	// NodeNotReady means that the kubelet of a Node does not report, or reports that the Node is not ready.
 	NodeNotReady reason.Code = "NodeNotReady"
@@ -51,7 +51,7 @@ const (
 	NotInjected reason.Code = "NotInjected"
 	// EvictionRefused means: a budget refuses evictions of a Pod.
 	EvictionRefused reason.Code = "EvictionRefused"
-	// JobNotEnded means that a job runs and nothing is known to hold the job.
+	// JobNotEnded means that a job runs, and no cause of a delay is known.
 	JobNotEnded reason.Code = "JobNotEnded"
 	// PodsMissing means that fewer Pods exist than wanted, for an unknown cause.
 	PodsMissing reason.Code = "PodsMissing"

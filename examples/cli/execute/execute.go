@@ -33,14 +33,14 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			container := Working(pod, sidecar, fallback)
 			fmt.Fprintf(streams.ErrOut, "Container %s of Pod %s\n", container, pod.Name)
 			cmdutil.CheckErr(cmd.Flags().Set("container", container))
-			args[0] = pod.Name // of a workload, the Pod that was asked for the container
+			args[0] = pod.Name // for a workload, use the same Pod in which the container was looked up
 		}
 		kubectl(cmd, args)
 	}
 	return cmd
 }
 
-// find returns the Pod of a name, or the first suitable Pod of a workload.
+// find returns the Pod with a name, or the first suitable Pod of a workload.
 func find(f cmdutil.Factory, cmd *cobra.Command, name string) (*corev1.Pod, error) {
 	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
