@@ -26,7 +26,7 @@ const (
 	// phaseDeadline is how long a phase may take; a phase takes so long only if its manager makes no progress.
 	phaseDeadline = 30 * time.Minute
 	settleEvery   = 50 * time.Millisecond
-	// quiet is how long the manager must have written nothing for a phase to end.
+	// quiet is how long the manager must not write before a phase ends.
 	quiet = time.Second
 	// sideBySide is the number of concurrent requests of the bench itself.
 	sideBySide = 32
@@ -44,7 +44,7 @@ type bench struct {
 
 	shape   Shape
 	foreign map[string]int  // Pods that the bench itself creates, by object
-	objects []client.Object // as the bench has last sent the objects
+	objects []client.Object // the objects in the state that the bench has sent last
 	changed int
 	idleCPU float64 // CPU seconds per second while the manager has nothing to do
 }
@@ -120,7 +120,7 @@ func (b *bench) measure(ctx context.Context, p phase) (f Figure, lives []life, e
 	return b.conclude(p, f, requests, cpu, time.Since(began))
 }
 
-// conclude fills in the figures known at the end of a phase.
+// conclude fills in the figures that are known only at the end of a phase.
 func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore float64, elapsed time.Duration) (Figure, []life, error) {
 	cpu, cpuErr := b.manager.cpu()
 	peak, peakErr := b.manager.peak()
@@ -273,7 +273,8 @@ func (b *bench) settled(ctx context.Context, want map[string]int) (bool, error) 
 	return done, err
 }
 
-// calm waits until the manager has written nothing for a while, and returns the manager's requests since the last call.
+// calm waits until the manager has not written for the time quiet, and returns the manager's requests since the last
+// call.
 func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
 	var all []audit.Request
 	last := time.Now()

@@ -38,7 +38,7 @@ func deployment() bench.Workload {
 	}
 }
 
-// manager writes a program used in place of a manager.
+// manager writes a shell script that is used in place of a manager.
 func manager(t *testing.T, script string) string {
 	t.Helper()
 	if testing.Short() {
@@ -51,8 +51,8 @@ func manager(t *testing.T, script string) string {
 	return path
 }
 
-// TestDeployment measures an idle manager while the control plane rolls out: the bench sees Pods, and counts no request
-// for the manager.
+// TestDeployment measures an idle manager while the control plane itself rolls out a Deployment: the bench sees the
+// Pods, and counts no requests of the manager.
 func TestDeployment(t *testing.T) {
 	o := bench.NewOptions(manager(t, "exec sleep 600"), deployment())
 	o.Pods, o.Nodes, o.Phases, o.Progress = 6, 2, []string{"in-place", "scale-down"}, os.Stderr

@@ -18,7 +18,8 @@ type change struct {
 	apply       func(template *corev1.PodTemplateSpec, n int)
 }
 
-// changes lists the possible changes. The bench measures whether Pods survive a change, and assumes nothing.
+// changes lists the possible changes. The bench does not assume that a change is made in place, but measures whether
+// Pods stay.
 func changes() []change {
 	return []change{
 		{"image", "the image of one container", func(t *corev1.PodTemplateSpec, n int) { setImages(t.Spec.Containers[:1], n) }},
@@ -37,7 +38,7 @@ func (o Options) change() change {
 	return all[slices.IndexFunc(all, func(c change) bool { return c.name == o.Change })]
 }
 
-// recreating returns the change that no implementation can make in place.
+// recreating returns a change that no implementation can make in place.
 func recreating() change { return changes()[len(changes())-1] }
 
 func setImages(containers []corev1.Container, n int) {

@@ -26,7 +26,8 @@ import (
 )
 
 // account is the ServiceAccount of the manager under measurement. The bench counts all requests of the account,
-// whatever the user agent. The API server gives a ServiceAccount the same priority as a manager in a cluster has.
+// whatever the user agent. API priority and fairness gives the ServiceAccount the same priority as a manager in a
+// real cluster has.
 const account = "manager-under-measurement"
 
 // user is the name of the account in the audit log.
@@ -49,8 +50,8 @@ func installCRDs(ctx context.Context, c client.Client, w Workload, paths []strin
 	return nil
 }
 
-// readCRDs returns every CRD in YAML files, also in directories. Other objects are left out, because the manifests of a
-// release contain objects of many kinds.
+// readCRDs returns all CRDs in YAML files and directories. Objects of other kinds are left out, because the manifests
+// of a release contain objects of many kinds.
 func readCRDs(paths []string) (crds [][]byte, err error) {
 	for _, path := range paths {
 		files := []string{path}

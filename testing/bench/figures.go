@@ -26,7 +26,8 @@ func (r *Result) Phase(name string) Figure {
 	return Figure{}
 }
 
-// Pace is the speed of the machine: the seconds that the yardstick took before the first phase and after the last.
+// Pace is the speed of the machine: how many seconds a fixed piece of work, described by [Yardstick], took before the
+// first phase and after the last.
 type Pace struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
@@ -73,18 +74,19 @@ type Figure struct {
 	Deleted    int        `json:"podsDeleted"`
 	// Touched is the number of Pods that any client has written.
 	Touched int `json:"podsTouched"`
-	// AllUpdated is when the last Pod had the new template. AllReady is when the last Pod was ready with the new template.
+	// AllUpdated is the time until the last Pod had the new template. AllReady is the time until the last Pod was
+	// ready with the new template.
 	AllUpdated float64 `json:"allUpdatedSeconds,omitempty"`
 	AllReady   float64 `json:"allReadySeconds,omitempty"`
-	// PassMilliseconds is the CPU time of a pass over a workload object that needs no change, including the receipt of
-	// the event.
+	// PassMilliseconds is the CPU time for one event about a workload object that needs no change, from the receipt
+	// of the event to the end of the reconcile.
 	PassMilliseconds float64 `json:"passMilliseconds,omitempty"`
-	// ReconcileMilliseconds is the duration of such a pass's reconcile by the manager's own metrics, if
+	// ReconcileMilliseconds is the duration of the reconcile alone, from the manager's own metrics, if
 	// [Options.Metrics] is set.
 	ReconcileMilliseconds float64 `json:"reconcileMilliseconds,omitempty"`
 }
 
-// RequestCount is how often the manager has sent a kind of request.
+// RequestCount is the number of the manager's requests of one kind.
 type RequestCount struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
@@ -174,7 +176,7 @@ func (f *Figure) setLives(lives []life) {
 	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)
 }
 
-// AllWrites counts writes of any resource, refused writes included.
+// AllWrites returns the number of writes of all resources, including refused writes.
 func (f Figure) AllWrites() int {
 	n := 0
 	for _, t := range f.Requests {

@@ -29,17 +29,18 @@ type follower struct {
 	past     []life // lives of Pods deleted in this phase
 }
 
-// record is an existing Pod, and what was observed about the Pod in this phase.
+// record is an existing Pod, with the observations about the Pod in this phase.
 type record struct {
 	life
 	pod *corev1.Pod
 }
 
-// follow uses an informer, because the API server sometimes closes a plain watch of thousands of Pods.
+// follow starts a follower. follow uses an informer, because the API server sometimes closes a plain watch of
+// thousands of Pods.
 func follow(ctx context.Context, config *rest.Config) (*follower, error) {
 	config = rest.CopyConfig(config)
-	// Protobuf is what the components of the control plane use: the API server then encodes each event only once for
-	// all watches.
+	// The components of the control plane use Protobuf too, so the API server encodes each event only once for all
+	// watches.
 	config.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestFollowerKeepsLives(t *testing.T) {
 		t.Errorf("Pods while one is ending (-want +got):\n%s", diff)
 	}
 	f.lose(cache.DeletedFinalStateUnknown{Obj: ending}, at(6*ms))
-	f.see(ending, at(7*ms)) // too late
+	f.see(ending, at(7*ms)) // the Pod was deleted before, so the event is ignored
 	f.see(podOf("comes", after, true), at(8*ms))
 	f.see(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foreign", UID: "foreign"}}, at(9*ms))
 
@@ -182,7 +182,7 @@ func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 		t.Errorf("peak of %g MiB, error %v", peak, err)
 	}
 	p.stop()
-	// A killed process may take a moment to go.
+	// A killed process may take a moment to disappear from /proc.
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if _, err := p.cpu(); err != nil {
 			return

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// life is what was observed about a Pod in a phase. Times count from the beginning of the phase.
+// life contains the observations about a Pod in a phase. Times count from the beginning of the phase.
 type life struct {
 	pod, object string
 	// existed is set if the Pod existed before the phase.
 	existed bool
-	// gone is when the Pod was deleted or began to terminate; 0 if neither.
+	// gone is the time when the Pod was deleted or began to terminate; 0 if neither.
 	gone time.Duration
 	// moments are the changes of the Pod's state, in order. The first moment is the Pod's first event, or the beginning
 	// of the phase.
 	moments []moment
-	// touched is set if anybody has written the Pod.
+	// touched is set if any client has written the Pod.
 	touched bool
 }
 
@@ -25,7 +25,7 @@ type moment struct {
 	at time.Duration
 	// updated is true if the Pod's spec equals the phase's template.
 	updated bool
-	// ready says that the Pod's Ready condition is True. An updated Pod counts as ready only when its containers run
+	// ready means that the Pod's Ready condition is True. An updated Pod counts as ready only when its containers run
 	// their images.
 	ready bool
 	// closed is true if a readiness gate of the Pod is closed: the gate's owner has taken the Pod out of service.
@@ -92,7 +92,8 @@ func starting(lives []life) []time.Duration {
 	return out
 }
 
-// lastUpdate returns when the last Pod got the phase's template, and when the last Pod was ready with the template.
+// lastUpdate returns the time when the last Pod got the phase's template, and the time when the last Pod was ready
+// with the template.
 func lastUpdate(lives []life) (updated, ready time.Duration) {
 	for _, l := range lives {
 		if l.gone > 0 {

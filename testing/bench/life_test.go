@@ -11,8 +11,8 @@ import (
 
 const ms = time.Millisecond
 
-// livesOfARollout are a Pod updated in place, a Pod recreated under another name, an untouched Pod, and a Pod still out
-// of service.
+// livesOfARollout returns the lives of a Pod updated in place, a Pod recreated under another name, an untouched Pod,
+// and a Pod still out of service.
 func livesOfARollout() []life {
 	return []life{
 		{pod: "stays", object: "a", existed: true, touched: true, moments: []moment{

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Machine describes the machine of a run, but not by name. The text is the same for each run on the machine.
+// Machine describes the hardware and the system of a run, without the machine's name. The description is the same for
+// each run on the machine.
 type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
@@ -46,7 +47,7 @@ const Yardstick = "sort 2,000,000 numbers on each core at once"
 const sorted = 2_000_000
 
 // yardstick returns the seconds that all cores together take to sort a fixed list of numbers. The speed of a shared
-// machine varies, and the figures of two runs can be compared only if their yardsticks agree.
+// machine varies, and the figures of two runs can be compared only if their yardstick times are similar.
 func yardstick() float64 {
 	begin := time.Now()
 	var cores sync.WaitGroup

@@ -27,7 +27,7 @@ type Options struct {
 	// Agent is a prefix of user agents. Only requests whose user agent has this prefix are counted. If empty, all
 	// requests of the manager's user are counted.
 	Agent string
-	// Metrics is the URL of the manager's metrics, from which the bench learns the duration of reconciles. Metrics may
+	// Metrics is the URL of the manager's metrics, from which the bench reads the duration of reconciles. Metrics may
 	// be empty.
 	Metrics string
 	// CRDs are files and directories of CRDs to install instead of the workload's CRDs.
@@ -43,7 +43,7 @@ type Options struct {
 	// Nodes is the number of simulated Nodes. 0 means one Node per 250 Pods, but at least 20. If [Workload.PerNode] is
 	// set, each object has as many Pods as there are Nodes.
 	Nodes int
-	// Passes is the number of passes over the workload that the phase "passes" triggers.
+	// Passes is the number of reconciles that the phase "passes" triggers.
 	Passes int
 	// MaxUnavailable is the maxUnavailable of the rollouts, a number or a percentage of the Pods of each object.
 	MaxUnavailable intstr.IntOrString

@@ -81,13 +81,13 @@ func idle(ctx context.Context, b *bench, _ *Figure) error {
 	return sleep.For(ctx, b.o.NoChange)
 }
 
-// passInterval is longer than a pass, so that two events never lead to only one pass.
+// passInterval is longer than a reconcile, so that two events never cause only one reconcile.
 const passInterval = 100 * time.Millisecond
 
-// forcePasses annotates one workload object after the other, and divides the CPU time by the number of passes, for any
-// kind of manager. The CPU time covers all work after an event, such as decoding the event and answering the API
-// server's webhook calls. forcePasses subtracts the CPU time that the manager uses without events, as measured in the
-// phase no-change.
+// forcePasses annotates one workload object after the other, which causes a reconcile each, and divides the CPU time
+// by the number of reconciles. The method works for any manager. The CPU time covers all work after an event, such as
+// decoding the event and answering the API server's webhook calls. forcePasses subtracts the CPU time that the
+// manager uses without events, as measured in the phase no-change.
 func forcePasses(ctx context.Context, b *bench, f *Figure) error {
 	before, err := b.manager.cpu()
 	if err != nil {

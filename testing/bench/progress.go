@@ -8,8 +8,8 @@ import (
 	lines "github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// progress shows a user how far the run is: on a terminal in a line that is updated in place, otherwise in a line from
-// time to time.
+// progress shows the progress of the run: on a terminal in a line that is updated in place, otherwise in a new line
+// from time to time.
 type progress struct {
 	out      io.Writer
 	terminal bool

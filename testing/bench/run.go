@@ -61,7 +61,8 @@ func newClient(config *rest.Config, w Workload) (client.Client, error) {
 	return c, nil
 }
 
-// measureOn measures the manager on a control plane that nobody else uses. The files of the run are in the directory.
+// measureOn measures the manager on a control plane without other users. dir is the directory for the files of the
+// run.
 func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o Options) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

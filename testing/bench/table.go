@@ -80,8 +80,8 @@ func perPod(v float64) string {
 
 func seconds(v float64) string { return fmt.Sprintf("%.3f", v) }
 
-// Requests has a row for each kind of request and a column for each phase, without watches and leases. Watches and
-// leases do not grow with Pods.
+// Requests has a row for each kind of request and a column for each phase. Watches and leases are left out, because
+// their number does not grow with the number of Pods.
 func (r *Result) Requests() Table {
 	table := Table{Header: []string{"requests per Pod"}}
 	var kinds []RequestCount

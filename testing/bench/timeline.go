@@ -81,7 +81,7 @@ func rows(lives []life, end float64) []picture.Row {
 	return out
 }
 
-// reached returns when the rollout reached the Pod.
+// reached returns the time when the rollout reached the Pod.
 func reached(l life) time.Duration {
 	if len(l.moments) > 1 {
 		return l.moments[1].at

@@ -28,9 +28,9 @@ type Workload struct {
 	// PerNode is true if an object has a Pod on every Node that fits its template. The number of Nodes is then the number
 	// of Pods of an object. For fewer Pods, the shape's template has a nodeSelector.
 	PerNode bool
-	// Pod returns a Pod of an object with the shape, as changed by admission. The Pod must have the shape's labels. Set
-	// Pod for a kind that changes other owners' Pods: the bench itself names, creates and deletes the Pods, and leaves
-	// out rollouts that recreate Pods. Nil for a kind that creates Pods itself.
+	// Pod returns a Pod of an object with the shape, as changed by admission. The Pod must have the shape's labels.
+	// Set Pod for a kind that changes other owners' Pods, and leave Pod nil for a kind that creates Pods itself. With
+	// Pod, the bench itself names, creates and deletes the Pods, and leaves out rollouts that recreate Pods.
 	Pod func(Shape) (*corev1.Pod, error)
 	// Object returns the whole object for a shape, in the namespace [Namespace]. In a phase the bench sends the
 	// difference between two such objects.
@@ -55,7 +55,7 @@ const objectLabel = "bench"
 // Namespace is the namespace of all objects and Pods of a run.
 const Namespace = metav1.NamespaceDefault
 
-// Shape says what a workload object should look like.
+// Shape is the wanted form of a workload object.
 type Shape struct {
 	Name string
 	Pods int

@@ -28,7 +28,7 @@ type Process struct {
 
 	index     int
 	many      bool
-	beside    bool // the process runs a further program (Subject.Beside)
+	beside    bool // the process runs one of the programs in Subject.Beside
 	leads     bool
 	turnstile faultapi.Turnstile
 	live      *faultapi.Client
@@ -151,7 +151,8 @@ func (w *World) leader() int {
 	return max(0, slices.IndexFunc(w.processes[:w.plan.Replicas], func(p *Process) bool { return p != nil && p.leads }))
 }
 
-// lead starts the runnables of the leader. A further program has no other replicas, so it always leads.
+// lead starts the runnables of the leader. A program in Subject.Beside has no other replicas, so such a program
+// always leads.
 func (w *World) lead(p *Process) {
 	if w.plan.Replicas > 1 && !p.beside {
 		w.Logf("%sleads", p.label())

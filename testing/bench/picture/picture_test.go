@@ -78,7 +78,8 @@ func TestTimelineLaysRowsOut(t *testing.T) {
 	text := out.String()
 	wellFormed(t, text)
 	for _, want := range []string{
-		// Ten seconds are 1000 wide from 56 on; two rows are 18 high from 138 on.
+		// Ten seconds are 1000 pixels wide and start at x = 56. Each of the two rows is 18 pixels high, and the first
+		// starts at y = 138.
 		`<g><title>p: in place, out of service 1.00 s</title><path class="i" d="M44 147h8"/><path class="o" d="M56 147h500"/>` +
 			`<path class="n" d="M656 147h400"/><path class="u" d="M556 147h100"/></g>`,
 		`<g><title>q: recreated, out of service 2.00 s</title><path class="r" d="M44 165h8"/><path class="o" d="M56 165h200"/>` +
@@ -124,7 +125,8 @@ func TestGrowthDrawsProportion(t *testing.T) {
 		t.Fatal(err)
 	}
 	wellFormed(t, out.String())
-	// Proportion meets the last point of a linear figure, and leaves the chart of a constant figure early.
+	// The proportional line meets the last point of a linear figure. For a constant figure, the line leaves the chart
+	// at the top.
 	for _, want := range []string{
 		`<path d="M98 331.7L440 167.4" `, `<line x1="60" y1="350" x2="440" y2="167.4" stroke="#D55E00"`,
 		`<line x1="530" y1="350" x2="573.7" y2="140" stroke="#D55E00"`,

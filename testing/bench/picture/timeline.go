@@ -206,7 +206,7 @@ func describe(row Row) string {
 	return fmt.Sprintf("%s: %s, out of service %.2f s", row.Name, way, out)
 }
 
-// caption says how many rows there are and how many are shown.
+// caption returns a text with the number of rows, and the number of shown rows.
 func caption(rows []Row, shown int) string {
 	counts := map[Way]int{}
 	for _, row := range rows {
