@@ -17,13 +17,10 @@
 //     wants.
 //   - [Watch] is a watch opened by a client itself; its events come as late as the test wants, too.
 //   - [Nodes] simulates scheduler and kubelets. Both see changes of Pods as late as the test wants, and report image
-//
-// names as containerd does. [Images] can contain several tags with the same digest, broken images, and images whose
-//
-//	containers never become ready. If the server has Node objects, a Pod that names its Node is bound only to this
-//	Node, if the
-//	Node exists and has no taint that the Pod does not tolerate. Such a server also collects the Pods of deleted
-//	Nodes.
+//     names as containerd does. [Images] can contain several tags with the same digest, broken images, and images whose
+//     containers never become ready. If the server has Node objects, a Pod that names its Node is bound only to this
+//     Node, if the Node exists and has no taint that the Pod does not tolerate. Such a server also collects the Pods of
+//     deleted Nodes.
 //
 // The package does not support admission, quotas, field selectors other than by name, pagination, server-side apply,
 // and validation that does not matter to controllers of Pods.
