@@ -25,8 +25,8 @@ type Workload struct {
 	// Install creates the CRDs and waits until the API server serves the CRDs; see package install. Nil if every API
 	// server has the kind. If [Options.CRDs] names CRDs, the bench installs those instead.
 	Install func(ctx context.Context, c client.Client) error
-	// PerNode is true if an object has a Pod on every Node that fits its template. The number of Nodes is then the number
-	// of Pods of an object. For fewer Pods, the shape's template has a nodeSelector.
+	// PerNode is true if an object has a Pod on every Node that fits its template. The number of Nodes is then the
+	// number of Pods of an object. For fewer Pods, the shape's template has a nodeSelector.
 	PerNode bool
 	// Pod returns a Pod of an object with the shape, as changed by admission. The Pod must have the shape's labels.
 	// Set Pod for a kind that changes other owners' Pods, and leave Pod nil for a kind that creates Pods itself. With

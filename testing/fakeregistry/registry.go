@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Registry is a registry in the test's process. A Registry is safe for concurrent use. Make a Registry with New, and end
-// it with Close.
+// Registry is a registry in the test's process. A Registry is safe for concurrent use. Make a Registry with New, and
+// end it with Close.
 type Registry struct {
 	host   string
 	server *http.Server

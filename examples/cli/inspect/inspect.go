@@ -1,5 +1,5 @@
-// Package inspect has "kubectl kruise describe": kubectl's describe, with a view of the Rollouts of Kruise Rollouts that
-// shows steps, traffic and Pods.
+// Package inspect has "kubectl kruise describe": kubectl's describe, with a view of the Rollouts of Kruise Rollouts
+// that shows steps, traffic and Pods.
 package inspect
 
 import (

@@ -134,8 +134,8 @@ func (r *Reconciler) imageEvents() handler.Funcs {
 	})
 }
 
-// wakeSelecting enqueues the running jobs that select a Node. node is the Node or the NodeImage, which has the labels of
-// the Node.
+// wakeSelecting enqueues the running jobs that select a Node. node is the Node or the NodeImage, which has the labels
+// of the Node.
 func (r *Reconciler) wakeSelecting(q queue, node client.Object) {
 	for _, job := range r.cache.Owners.All() {
 		if hasEnded(job) {
