@@ -57,7 +57,7 @@ type Figure struct {
 	CPUSeconds    float64 `json:"cpuSeconds"`
 	PeakMebibytes float64 `json:"peakMebibytes"`
 	// Writes, Conflicts and Reads are the numbers of the manager's requests for Pods and their subresources, per Pod.
-	// Conflicts are requests answered with 409, and are not counted as writes. Dry runs count as reads.
+	// Conflicts are requests with the status 409, and are not counted as writes. Dry runs count as reads.
 	Writes    float64 `json:"writesPerPod"`
 	Conflicts float64 `json:"conflictsPerPod"`
 	Reads     float64 `json:"readsPerPod"`

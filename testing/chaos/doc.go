@@ -37,7 +37,7 @@
 // stale. A controller can guarantee a weaker rule: its own writes never take more Pods out of service than the budget
 // allows, as far as the controller could see. Such a rule has three parts:
 //
-//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the pass makes its first write,
+//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Before the first write of the pass,
 //     copy what the decision depends on from Task.Process.Cache into Task.View: the owner's spec, and the Pods in
 //     service. After the first write copy nothing more, because the decision has been made. A live read that precedes a
 //     write counts like a write, for example the read of a StorageClass before a claim is resized. A Pod that is ready,
@@ -48,7 +48,7 @@
 //     evictions and restarts are not writes of the controller, and never count.
 //  3. The comparison. Call Failf when the number of Pods in service in the view, minus the Pods taken out of service,
 //     is below replicas minus maxUnavailable. Take replicas and maxUnavailable from the view as well: users may have
-//     changed both since.
+//     changed both values since then.
 //
 // For limits on the number of Pods, such as surge, use no view: count the server's Pods (faultapi.All) when a Pod is
 // created, because creating Pods twice from a stale cache is exactly the mistake to find. TestFaults in
@@ -69,12 +69,12 @@
 //
 // Environment variables control [Run]:
 //
-//	CHAOS_SEEDS       how many schedules
-//	CHAOS_FIRST_SEED  the seed of the first, 1 if not set
-//	CHAOS_STEPS       how many steps come before faults stop
-//	CHAOS_PLAYS       how often a failing schedule may be played to make it shorter
-//	CHAOS_FAILURES    after how many failing schedules no more are begun, 3 if not set
-//	CHAOS_SCRIPT      the steps to play of the first seed alone, such as "1-12,15c,40"; c stands for without faults
+//	CHAOS_SEEDS       number of schedules
+//	CHAOS_FIRST_SEED  seed of the first schedule; 1 if not set
+//	CHAOS_STEPS       number of steps before the faults stop
+//	CHAOS_PLAYS       largest number of repetitions to make a failing schedule shorter
+//	CHAOS_FAILURES    number of failing schedules after which no schedule begins; 3 if not set
+//	CHAOS_SCRIPT      steps to play, in a single schedule with the first seed, such as "1-12,15c,40"; c: no faults
 //
 // # What is not played
 //

@@ -435,8 +435,8 @@ func TestStartDelay(t *testing.T) {
 	}
 }
 
-// TestReportedImages: Nodes report as containerd does. Neither the reported image nor, with shared digests, the image
-// ID proves the requested image.
+// TestReportedImages: Nodes report images as containerd does. The reported image need not be the requested image. If
+// images share a digest, the image ID does not identify the requested image either.
 func TestReportedImages(t *testing.T) {
 	t.Parallel()
 	const digest = "sha256:aaaa"

@@ -56,8 +56,8 @@ func (p *Plan) Queue(method string, faults ...Fault) {
 	p.queued[method] = append(p.queued[method], faults...)
 }
 
-// Keep sets a fault for all calls of a method that have no queued fault. If fault is the zero Fault, Keep removes the
-// fault set before.
+// Keep sets a fault for all calls of a method that have no queued fault. With the zero Fault, Keep removes the fault
+// that an earlier call has set.
 func (p *Plan) Keep(method string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

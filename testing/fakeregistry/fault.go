@@ -22,7 +22,7 @@ type Fault struct {
 	BytesPerSecond int
 	// CutAfter ends the connection after a number of bytes of each blob; 0 means never.
 	CutAfter int
-	// Hang holds up blobs until the client ends the request, or the Fault is replaced.
+	// Hang delays blobs until the client ends the request or the Fault is replaced.
 	Hang bool
 }
 

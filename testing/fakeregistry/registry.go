@@ -48,7 +48,7 @@ func New(ctx context.Context) (*Registry, error) {
 // Host returns the registry's host with port, which is the first part of the images' names.
 func (r *Registry) Host() string { return r.host }
 
-// Close ends all requests, also requests held up by a Fault.
+// Close ends all requests, including requests that a Fault delays.
 func (r *Registry) Close() { _ = r.server.Close() }
 
 // Request is a request that the Registry has received.

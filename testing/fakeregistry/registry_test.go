@@ -244,7 +244,7 @@ func TestFaults(t *testing.T) {
 		name   string
 		fault  fakeregistry.Fault
 		object func(digest, layer string) string
-		want   []int // status of each request; 0 means that the answer breaks off
+		want   []int // status of each request; 0 means that the connection breaks during the response
 	}{
 		{
 			name: "busy", fault: fakeregistry.Fault{Busy: 2, RetryAfter: 3 * time.Second},

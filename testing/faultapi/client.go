@@ -233,7 +233,7 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	return answer(k.gvk, stored, obj)
 }
 
-// decoded returns the object in the form that it has after a request over the network: times have whole seconds. The
+// decoded returns the object as a request over the network would return the object: with times in whole seconds. The
 // kind in the object's JSON is ignored.
 func (k *kind) decoded(like client.Object, body []byte) (client.Object, error) {
 	obj := newLike(k.like)

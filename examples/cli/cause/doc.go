@@ -8,8 +8,8 @@
 //
 // Users should remove the first cause first. Causes that stop all work of a controller come first, then causes that
 // prevent the creation of Pods. Then come the causes of a single Pod in the order of its life: scheduler, Node,
-// container runtime, hooks. A controller's condition that only says that the controller waits for Pods is a
-// consequence, so such a condition comes last, and first only if no Pod has a cause.
+// container runtime, hooks. A condition with which a controller only says "waiting for Pods" is a consequence, and
+// comes last. Such a condition comes first only if no Pod has a cause.
 //
 // Equal causes of several Pods are merged into one cause, with the names of the Pods.
 //
@@ -88,7 +88,7 @@ type Refusal struct {
 	Message   string
 }
 
-// Facts are the objects in which causes are found. Only Object and Now are required; the other objects lead to
+// Facts are the objects in which causes are found. Only Object and Now are required. With the other objects, Of finds
 // further causes.
 type Facts struct {
 	// Object is the object in question.

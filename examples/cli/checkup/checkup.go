@@ -27,7 +27,7 @@ const (
 	NotInstalled reason.Code = "NotInstalled"
 	// CRDNotServed means: the API server does not serve a CRD.
 	CRDNotServed reason.Code = "CRDNotServed"
-	// OldStoredVersion means that objects may be stored in a version other than the storage version, so the old
+	// OldStoredVersion means: objects may be stored in a version other than the storage version, so the old
 	// version must not be removed from the CRD.
 	OldStoredVersion reason.Code = "OldStoredVersion"
 	// BundleMissing means: the configuration of a webhook contains no certificate authority for API servers.
@@ -48,9 +48,9 @@ const (
 	WebhooksMissing reason.Code = "WebhooksMissing"
 	// ManagerNotReady means: no replica of the manager is ready.
 	ManagerNotReady reason.Code = "ManagerNotReady"
-	// GateUnknown means that the manager is started with an unknown gate.
+	// GateUnknown means: the manager is started with an unknown gate.
 	GateUnknown reason.Code = "GateUnknown"
-	// GateWithoutCRD means that a gate is on, and the API server does not serve the kinds of the gate.
+	// GateWithoutCRD means: a gate is on, and the API server does not serve the kinds of the gate.
 	GateWithoutCRD reason.Code = "GateWithoutCRD"
 	// RightMissing means: the manager's account lacks a right.
 	RightMissing reason.Code = "RightMissing"

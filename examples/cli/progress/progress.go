@@ -196,7 +196,7 @@ func conditionReason(c fields.Condition) reason.Reason {
 	return r
 }
 
-// isRetried reports whether a condition type stands for an error that the controller retries.
+// isRetried reports whether a condition type means an error after which the controller tries again.
 func isRetried(conditionType string) bool {
 	switch conditionType {
 	case "FailedScale", "FailedUpdate", "FailedCreatePod", "FailedUpdatePod", "ReplicaFailure":

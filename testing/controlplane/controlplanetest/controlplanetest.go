@@ -11,7 +11,7 @@
 //		...
 //	}
 //
-// A package whose tests do not change cluster-wide objects uses [NewShared] in place of [New]: if the environment
+// A package whose tests do not change cluster-wide objects uses [NewShared] instead of [New]: if the environment
 // variable in [SharedEnv] names a running control plane, the package shares this control plane with other packages.
 package controlplanetest
 
