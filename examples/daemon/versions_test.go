@@ -58,8 +58,8 @@ func (n *node) installReleased() {
 }
 
 // TestManagerOfOpenKruise: with a manager of OpenKruise 1.9.0, the API server serves requests only in v1alpha1. The
-// agent restarts the container, with only the permissions of the manifests, after the manager has written the time
-// since which the Pod is not ready into an annotation.
+// manager writes into an annotation when the Pod became unready. The agent then restarts the container, with only the
+// permissions of the manifests.
 func TestManagerOfOpenKruise(t *testing.T) {
 	n := newNode(t)
 	n.installRights()

@@ -18,18 +18,19 @@
 //     budgets just used up.
 //   - Time passes. No other step advances the clock, so nothing depends on the speed of the machine.
 //
-// Policies that refuse writes for a longer time, such as quotas and webhooks, are part of the [Subject], the
-// controllers under test with their rules: Run calls [Subject.Denies] for each write, also after faults have stopped,
-// and Users and Settle may lift a refusal.
+// The [Subject] consists of the controllers under test and their rules. Policies that refuse writes for a longer
+// time, such as quotas and webhooks, are also part of the Subject: Run calls [Subject.Denies] for each write, even
+// after faults have stopped. Users and Settle may end a refusal.
 //
 // Run checks invariants at every step: Run calls [Subject.Wrote] for every write of the controllers with the state
 // before and after, and [Subject.Check] after every step. In the end faults stop, and [Subject.Settle] changes
 // objects so that the last requests of users can be fulfilled. A few calls fail once more, so that Run finds
 // controllers that rely on a later event for a retry. All pending work is done, and [Subject.Converged] checks the
-// final state. Run itself reports some violations without a rule of the subject: endless work, requests when nothing
-// has changed, the same write sent twice in a reconcile, a modified object in the cache, and a write that a policy
-// refuses and that is tried more than 11 times within 10 seconds while users change nothing. So backoff should begin
-// as in controller-runtime's default queue, and [Plan.Quiet] must be longer than the longest backoff.
+// final state. Run itself reports some violations without a rule of the Subject: endless work, requests when nothing
+// has changed, the same write sent twice in a reconcile, and a modified object in the cache. Another violation is a
+// write refused by a policy that the controller tries more than 11 times within 10 seconds while users change
+// nothing. So backoff should begin as in controller-runtime's default queue, and [Plan.Quiet] must be longer than the
+// longest backoff.
 //
 // # How to write a rule about a budget
 //

@@ -168,8 +168,8 @@ func needsLeader(r manager.Runnable) bool {
 }
 
 // syncPeriod is longer than client-go's wait of 100 ms between two checks of a handler's sync. Events are delivered
-// afterPolls after such a check: otherwise a queue's delay of 100 ms would end together with the check, and the order
-// of goroutines would decide whether a worker takes the request before or after the delay's end.
+// afterPolls after such a check. Otherwise a queue's delay of 100 ms would end at the time of a check, and the order
+// of goroutines would decide whether a worker takes the request before or after the end of the delay.
 const (
 	syncPeriod = 150 * time.Millisecond
 	afterPolls = 7 * time.Millisecond

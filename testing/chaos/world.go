@@ -108,8 +108,8 @@ func (w *World) wait() {
 }
 
 // meet tells the race detector that goroutines outside of the schedule run only while the schedule waits. The race
-// detector does not know that synctest.Wait returns after goroutines have ended, and that a goroutine woken by a timer
-// runs after the steps before the sleep.
+// detector does not know two facts: synctest.Wait returns only after goroutines have ended, and a goroutine woken by
+// a timer runs after the steps that precede the sleep.
 func (w *World) meet() {
 	w.beside.Lock()
 	defer w.beside.Unlock()

@@ -66,10 +66,10 @@ type Event struct {
 	Version int64
 }
 
-// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Nodes,
-// Secrets, StorageClasses, Namespaces, webhook configurations, CustomResourceDefinitions, or else custom resources,
-// which have a status subresource and, unless ClusterWide says otherwise, a namespace. The scheme must know their
-// types. now is the server's clock.
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects. The
+// server has the rules for Nodes, Secrets, StorageClasses, Namespaces, webhook configurations and
+// CustomResourceDefinitions. All other kinds are custom resources with a status subresource and, unless ClusterWide
+// says otherwise, with a namespace. The scheme must know the types of all kinds. now is the server's clock.
 func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
 	s := &Server{scheme: scheme, now: now, version: firstVersion, kinds: map[schema.GroupKind]*kind{}}
 	pods, err := newPodStrategy()

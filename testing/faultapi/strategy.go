@@ -330,8 +330,8 @@ func keepObservedGenerations(pod, before *corev1.Pod) {
 	}
 }
 
-// keepAllButResources implements pods/resize: only resources change; other metadata than UID and version, the status,
-// and all other fields of the spec stay.
+// keepAllButResources implements pods/resize: only resources change. The status, all other fields of the spec, and
+// all metadata except UID and version stay unchanged.
 func keepAllButResources(pod, before *corev1.Pod) {
 	if len(pod.Spec.Containers) != len(before.Spec.Containers) || len(pod.Spec.InitContainers) != len(before.Spec.InitContainers) {
 		return
@@ -352,8 +352,8 @@ func keepAllButResources(pod, before *corev1.Pod) {
 	keepRest(pod, kept)
 }
 
-// keepAllButEphemeral implements pods/ephemeralcontainers: only ephemeral containers change; other metadata than UID
-// and version, the status, and all other fields of the spec stay.
+// keepAllButEphemeral implements pods/ephemeralcontainers: only ephemeral containers change. The status, all other
+// fields of the spec, and all metadata except UID and version stay unchanged.
 func keepAllButEphemeral(pod, before *corev1.Pod) {
 	kept := before.DeepCopy()
 	kept.Spec.EphemeralContainers = pod.Spec.EphemeralContainers

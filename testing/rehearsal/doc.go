@@ -2,7 +2,7 @@
 //
 // A [Rehearsal] runs the unchanged controllers of a program on a faultapi.Server that contains the objects of a
 // cluster. All steps run one after the other: a due reconcile runs to its end, the cache receives the events of the
-// server, scheduler and kubelets take their next step, and when no work is due, the simulated clock advances to the
+// server, and scheduler and kubelets take their next step. When no work is due, the simulated clock advances to the
 // end of the next wait. The rehearsal is over when the controllers make no more writes, or after too many reconciles.
 // No real time passes, except a moment for the start of the controllers.
 //

@@ -58,8 +58,9 @@ func find(f cmdutil.Factory, cmd *cobra.Command, name string) (*corev1.Pod, erro
 	return polymorphichelpers.AttachablePodForObjectFn(f, object, max(timeout, time.Second))
 }
 
-// Working returns the container to use for a sidecar: the container that works at present if the sidecar is upgraded
-// hot, else the container of that name, the fallback, or the first container.
+// Working returns the container to use for a sidecar. If the sidecar is upgraded hot, Working returns the container
+// that works at present. Otherwise Working returns the container of that name. If the Pod has no such container,
+// Working returns the fallback or, without a fallback, the first container.
 func Working(pod *corev1.Pod, sidecar, fallback string) string {
 	working := map[string]string{}
 	if text := pod.Annotations[apps.AnnotationSidecarSetWorking]; text != "" {

@@ -74,8 +74,8 @@ func (w *world) standIn(namespace string, ref metav1.OwnerReference) (owner clie
 // unreadPrefix is the prefix of the UIDs of placeholders for Nodes and namespaces that could not be read.
 const unreadPrefix = "unread-"
 
-// nodesOf returns placeholders for the Nodes of Pods that could not be read, with the labels that the Pods require,
-// or one Node if there are no Nodes at all.
+// nodesOf returns placeholders for unread Nodes on which Pods run, with the labels that the Pods require. If there
+// are no Nodes at all, nodesOf returns one placeholder.
 func nodesOf(objects []client.Object) (unread []client.Object) {
 	read, made := map[string]bool{}, map[string]*corev1.Node{}
 	for _, object := range objects {

@@ -29,8 +29,8 @@ func fastBack(u *unstructured.Unstructured) (string, error) {
 	return "", errors.New("the Rollout has no step to leave")
 }
 
-// fastStep returns the number, from 1, of the step to go back to: among the earlier steps without traffic, the step
-// with the most replicas, and among equal steps the last.
+// fastStep returns the number of the step to go back to; the first step is 1. fastStep chooses from the earlier steps
+// without traffic the step with the most replicas, and from equal steps the last.
 func fastStep(steps []fields.Object, current int64) (int64, error) {
 	if current <= 1 {
 		return 0, fmt.Errorf("step %d has no step before", current)

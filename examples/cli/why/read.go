@@ -161,8 +161,9 @@ func (r *reader) readPods(ctx context.Context, f *cause.Facts) error {
 // schedule, its job, and a Pod.
 const deepest = 4
 
-// belongs reports whether a Pod belongs to an object: a workload controls the Pod directly or through other
-// controllers, a SidecarSet has its sidecars in the Pod, and an EphemeralJob selects the Pod.
+// belongs reports whether a Pod belongs to an object. A Pod belongs to a workload that controls the Pod directly or
+// through other controllers, to a SidecarSet with its sidecars in the Pod, and to an EphemeralJob that selects the
+// Pod.
 func (r *reader) belongs(ctx context.Context, pod *corev1.Pod, u *unstructured.Unstructured) (bool, error) {
 	switch u.GetKind() {
 	case "EphemeralJob":

@@ -1,7 +1,7 @@
 // Package batch answers "which Pods of a workload are restarted in place now, and why no more?"
 //
 // A restart of a workload's Pods is planned like a rollout. A restarted Pod counts as an updated Pod, so package
-// rollout plans the restarts: a partition excludes Pods from the restart, and no step itself reduces the number of
+// rollout plans the restarts. A partition excludes Pods from the restart. No step itself reduces the number of
 // available Pods below the wanted number minus MaxUnavailable. Package completion decides when the restart ends, and
 // what a pause and a failure mean.
 //
