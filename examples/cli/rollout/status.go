@@ -187,8 +187,8 @@ func isReady(pod *corev1.Pod) bool {
 // errDeleted means that the watched object was deleted. A later object with the same name is another rollout.
 var errDeleted = errors.New("object has been deleted")
 
-// follow calls see with an object: at once, after each change, and after the time again without a change, until see
-// returns true or an error.
+// follow calls see with an object: at once, after each change, and when nothing has changed for the time again.
+// follow returns when see returns true or an error.
 func follow(ctx context.Context, client dynamic.ResourceInterface, name string, again time.Duration, see func(*unstructured.Unstructured) (bool, error)) error {
 	object, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
