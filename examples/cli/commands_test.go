@@ -145,7 +145,7 @@ spec:
 		fields.Int(crr.Object, "spec.strategy.minStartedSeconds") != 9 || fields.Int(crr.Object, "spec.activeDeadlineSeconds") != 300 {
 		t.Errorf("KC-25 5.8 the request is %v", crr.Object["spec"])
 	}
-	c.want("create", "crr", "all", "--pod=web") // a lifecycle without preStop
+	c.want("create", "crr", "all", "--pod=web") // the container's lifecycle has no preStop hook
 }
 
 func TestMigrate(t *testing.T) {

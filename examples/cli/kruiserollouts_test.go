@@ -96,7 +96,7 @@ func TestExec(t *testing.T) {
 kind: Pod
 metadata: {name: web, annotations: {kruise.io/sidecarset-working-hotupgrade-container: '{"envoy":"envoy-2"}'}}
 spec: {containers: [{name: app, image: "a:1"}, {name: envoy-1, image: "e:1"}, {name: envoy-2, image: "e:1"}]}`)
-	a := c.do("exec", "web", "-S", "envoy", "--", "true") // a simulated Pod executes nothing
+	a := c.do("exec", "web", "-S", "envoy", "--", "true") // a simulated Pod cannot run commands
 	if !strings.Contains(a.errors, "Container envoy-2 of Pod web") {
 		t.Errorf("KC-30 exec prints %q", a.errors)
 	}

@@ -34,19 +34,19 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// fatal is how a command of kubectl ends in a test.
+// fatal is the panic value with which a kubectl command ends in a test instead of ending the process.
 type fatal struct {
 	message string
 	code    int
 }
 
-// answer is what a command line has printed, and its exit code.
+// answer is the output and the exit code of a command line.
 type answer struct {
 	out, errors string
 	code        int
 }
 
-// kruise runs a command line, as a process would, without a process.
+// kruise runs a command line in the test's own process.
 func kruise(ctx context.Context, stdin string, args ...string) (a answer) {
 	streams, in, out, errOut := genericiooptions.NewTestIOStreams()
 	in.WriteString(stdin)
@@ -68,7 +68,7 @@ func kruise(ctx context.Context, stdin string, args ...string) (a answer) {
 	return a
 }
 
-// cluster is the view of a test on the control plane.
+// cluster is a test's client for a control plane, with the test's namespace.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -145,7 +145,7 @@ func (c *cluster) decode(document string) *unstructured.Unstructured {
 	return u
 }
 
-// object reads an object: "apps.kruise.io/v1beta1", "CloneSet", "web".
+// object reads an object, for example object("apps.kruise.io/v1beta1", "CloneSet", "web").
 func (c *cluster) object(version, kind, name string) *unstructured.Unstructured {
 	c.t.Helper()
 	u := &unstructured.Unstructured{}

@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// alone returns the default namespace of a control plane that no other test uses, for objects that all namespaces see.
+// alone returns the default namespace of a control plane that no other test uses, for tests with cluster-scoped
+// objects.
 func alone(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
@@ -53,8 +54,8 @@ func older(t *testing.T) *cluster {
 	return c
 }
 
-// serveOlder makes v1alpha1 the only version of a kind. A kind without v1alpha1 goes. A version cannot leave an existing
-// kind, because objects may be stored in the version.
+// serveOlder makes v1alpha1 the only version of a kind. A kind without v1alpha1 is removed. serveOlder creates the
+// CRD again, because the API server does not allow the removal of a stored version from an existing CRD.
 func (c *cluster) serveOlder(crd *unstructured.Unstructured) {
 	c.t.Helper()
 	if err := c.Delete(c.t.Context(), crd); err != nil {
@@ -77,7 +78,7 @@ func (c *cluster) serveOlder(crd *unstructured.Unstructured) {
 	}
 }
 
-// TestOlderVersion: the commands work where only v1alpha1 is served, by the paths of that version.
+// TestOlderVersion: the commands work if only v1alpha1 is served, and use the field paths of that version.
 func TestOlderVersion(t *testing.T) {
 	c := older(t)
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {

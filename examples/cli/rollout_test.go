@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// workload is a CloneSet, StatefulSet or DaemonSet named web with two containers.
+// workload returns the manifest of a CloneSet, StatefulSet or DaemonSet named web with two containers.
 func workload(kind, spec string) string {
 	return `apiVersion: apps.kruise.io/v1beta1
 kind: ` + kind + `
@@ -46,7 +46,7 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
-// setsAndUndoes changes images and goes back.
+// setsAndUndoes changes images, and then undoes the changes.
 func (c *cluster) setsAndUndoes(kind, name string) {
 	c.t.Helper()
 	image := func() string {

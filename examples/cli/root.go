@@ -1,7 +1,8 @@
 // Package cli answers "which commands does kubectl kruise have?"
 //
-// The commands of kubectl that serve the kinds of OpenKruise unchanged are kubectl's own, with the places for other
-// kinds filled by package seams. The other commands stand in packages below, each testable without a process:
+// The commands of kubectl that work unchanged for the kinds of OpenKruise are kubectl's own code: package seams
+// registers the kinds with kubectl. The other commands are in the packages below, and tests can run each command
+// without a process:
 //
 //	rollout    status, history, undo, pause, resume, restart, approve, watch
 //	create     jobs of one Pod or of all Nodes, restarts of containers
@@ -60,8 +61,8 @@ import (
 // Name is how users call the command line.
 const Name = "kubectl kruise"
 
-// NewCommand returns the whole command line. The flags of the connection, such as --kubeconfig, fill config. NewCommand
-// writes to variables of kubectl, so commands must not run beside NewCommand.
+// NewCommand returns the whole command line. The flags of the connection, such as --kubeconfig, fill config.
+// NewCommand writes to package variables of kubectl, so no command may run at the same time.
 func NewCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, clk clock.WithTicker) (*cobra.Command, error) {
 	if err := seams.Install(); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func kubectl(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IO
 	)
 }
 
-// warningsAsErrors adds the flag of that name. A warning is a header of the API server's answer.
+// warningsAsErrors adds the flag --warnings-as-errors. A warning is a header in the API server's response.
 func warningsAsErrors(root *cobra.Command, streams genericiooptions.IOStreams) {
 	handler := rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	strict := root.PersistentFlags().Bool("warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
@@ -141,13 +142,15 @@ func warningsAsErrors(root *cobra.Command, streams genericiooptions.IOStreams) {
 	}
 }
 
-// These limits let a command read all kinds without a pause; a command ends soon.
+// These client-side rate limits let a command read all kinds without waiting. High limits are harmless, because a
+// command runs only for a short time.
 const (
 	queriesPerSecond = 50
 	burst            = 300
 )
 
-// translatePatches lets kubectl's commands change objects of CRDs.
+// translatePatches changes a client configuration so that kubectl's commands can change objects of CRDs: see package
+// mergepatch.
 func translatePatches(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = queriesPerSecond, burst
 	config.Wrap(func(below http.RoundTripper) http.RoundTripper {

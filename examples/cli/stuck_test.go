@@ -14,21 +14,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// stuck is a situation in which an object waits. NAME in the texts becomes the name of the situation.
+// stuck is a situation in which an object waits. NAME in the texts is replaced by the name of the situation.
 type stuck struct {
 	name      string
 	policy    string // applied before all situations; policies take effect in their order
 	manifests string
-	// ready is true if the object must have ready Pods before then.
+	// ready is true if the object must have ready Pods before the change in then.
 	ready bool
-	// then changes the object: a merge patch of the object that kind and version name.
+	// then is a merge patch that changes the object.
 	then string
-	args string // what the user asks about
-	want string // how the first cause begins
-	text string // a text of the first cause
+	args string // the object for the command why
+	want string // the beginning of the first cause
+	text string // a text that the first cause contains
 }
 
-// spread is a workload of the kind with settings of the spec, of the template's metadata and of the Pod's spec.
+// spread returns the manifest of a workload, with the given parts of the spec, of the template's metadata and of the
+// Pod's spec.
 func spread(kind, spec, meta, pod string) string {
 	return fmt.Sprintf(`apiVersion: apps.kruise.io/v1beta1
 kind: %s
@@ -36,7 +37,7 @@ metadata: {name: NAME}
 spec: {%s selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}%s}, spec: {terminationGracePeriodSeconds: 0, %s containers: [{name: app, image: "example.test/app:v1"}]}}}`, kind, spec, meta, pod)
 }
 
-// held is spread with a label of a hook.
+// held is like spread, but the Pods have the label of a lifecycle hook.
 func held(kind, spec, meta, pod string) string {
 	return strings.Replace(spread(kind, spec, meta, pod), "labels: {app: NAME}", "labels: {app: NAME, example.test/hold: 'true'}", 1)
 }
@@ -48,7 +49,7 @@ const (
 	loneJob = "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, labels: {app: NAME}}\nspec: {containers: [{name: app, image: \"example.test/app:v1\"}]}\n---\n"
 )
 
-// healthy is how the answer about the object begins before the change.
+// healthy returns a text that the output of the command why contains before the change.
 func (s *stuck) healthy() string {
 	if s.args == "NAME-0" {
 		return "Pod NAME-0 is healthy: ready"
@@ -130,7 +131,8 @@ spec: {backoffLimit: 0, template: {metadata: {annotations: {sim.workloadkit.io/b
 	}
 }
 
-// TestWhyStuck asks about objects that wait, each for a cause of its own: the first cause is the true cause.
+// TestWhyStuck runs the command why for objects that wait, each for a different reason. The first cause must be the
+// true cause.
 func TestWhyStuck(t *testing.T) {
 	c := alone(t) // policies and SidecarSets concern all namespaces
 	c.manage("CloneSet", "StatefulSet", "DaemonSet", "BroadcastJob", "EphemeralJob", "ImagePullJob", "NodeImage", "UnitedDeployment", "AdvancedCronJob", "PodUnavailableBudget")
@@ -179,7 +181,7 @@ func TestWhyStuck(t *testing.T) {
 	}
 }
 
-// first returns all lines of the first cause as one.
+// first returns the text of the first cause in one line.
 func first(out string) string {
 	_, rest, _ := strings.Cut(out, "\n1. ")
 	cause, _, _ := strings.Cut(rest, "\n2. ")

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// versions is what the command "version" prints.
+// versions is the output of the command "version".
 type versions struct {
 	Client  string `json:"clientVersion"`
 	Kubectl string `json:"kubectlVersion"`
@@ -20,7 +20,7 @@ type versions struct {
 	Server  string `json:"serverVersion,omitempty"`
 }
 
-// newVersion returns the command "version". Without a server, or with --client, the command contacts nobody.
+// newVersion returns the command "version". Without a server, or with --client, the command sends no request.
 func newVersion(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	var client bool
 	var output string

@@ -46,7 +46,7 @@ func TestWhy(t *testing.T) {
 		{
 			"an invalid spec", strings.Replace(workload("CloneSet", "  replicas: 1"), "matchLabels: {app: web}", "matchLabels: {app: other}", 1), true,
 			[]string{"cloneset/web"},
-			"1. controller: ", // and waits for the condition, below
+			"1. controller: ", // the test waits for the condition below
 		},
 		{
 			"a finalizer", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone, finalizers: [example.test/hold]}\nspec: {containers: [{name: a, image: b}]}", false,
@@ -116,7 +116,7 @@ spec: {podName: alone, containers: [{name: a}]}
 	}
 }
 
-// annotated is a CloneSet whose simulated Pods have an annotation.
+// annotated returns the manifest of a CloneSet whose simulated Pods have an annotation.
 func annotated(annotation string) string {
 	return strings.Replace(workload("CloneSet", "  replicas: 2"), "metadata: {labels: {app: web}}", "metadata: {labels: {app: web}, annotations: {"+annotation+"}}", 1)
 }

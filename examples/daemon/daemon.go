@@ -1,8 +1,10 @@
 // Package daemon runs the agent of a Node in place of OpenKruise's daemon. The agent restarts containers for
-// ContainerRecreateRequests, reports with which values of labels and annotations in their environments containers run,
-// pulls the images of the NodeImage, and runs the probes of PodProbeMarkers.
+// ContainerRecreateRequests, pulls the images of the NodeImage, and runs the probes of PodProbeMarkers. For
+// containers whose environment contains values of the Pod's labels or annotations, the agent reports the values with
+// which the containers run.
 //
-// If a container runtime, a CRD or the API server is unavailable, the agent waits and says so: see [Daemon.Waiting].
+// If a container runtime, a CRD or the API server is unavailable, the agent waits: [Daemon.Waiting] returns the
+// reasons.
 package daemon
 
 import (
@@ -33,7 +35,7 @@ type Options struct {
 	Sockets Sockets
 	// Images says how images are pulled; the zero value allows no pull.
 	Images Images
-	// Registry is where the metrics are registered; nil means that there are no metrics.
+	// Registry registers the metrics; nil means that there are no metrics.
 	Registry prometheus.Registerer
 }
 
@@ -42,8 +44,8 @@ type Sockets struct {
 	// File is the path of a socket: an absolute path, or a name in the directory Run. If File is empty, the endpoint in
 	// the kubelet's configuration and all usual paths are tried.
 	File string
-	// Run is the directory in which the Node's /var/run is mounted for the agent. If the directory does not exist, the
-	// agent uses the paths of the Node.
+	// Run is the directory in which the Node's /var/run is mounted for the agent. If the directory Run does not
+	// exist, the agent uses the paths of the Node.
 	Run string
 	// KubeletConfig is the path of the kubelet's configuration. A missing file is not an error.
 	KubeletConfig string
@@ -108,7 +110,7 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	return d, err
 }
 
-// Ways are the functions with which an agent's work reads from and writes to the API server.
+// Ways contains the functions through which an agent's work reads from and writes to the API server.
 type Ways struct {
 	Requests onnode.Requests
 	Restarts onnode.Options
@@ -116,7 +118,7 @@ type Ways struct {
 	Report func(ctx context.Context, pod types.NamespacedName, patch []byte) error
 }
 
-// NewWays returns the ways of the agent of a Node to an API server. The requests are read and written by the argument.
+// NewWays returns the Ways of a Node's agent. requests reads and writes the ContainerRecreateRequests.
 func NewWays(config *rest.Config, node string, requests onnode.Requests) (Ways, error) {
 	sink, err := newEvents(config, node)
 	if err != nil {
@@ -145,8 +147,7 @@ func Work(w Ways) agent.Work {
 	return both(onnode.New(w.Requests, w.Restarts).Work, newMetadata(w.Report).work)
 }
 
-// both returns work that does first one, then the other kind of work for a Pod. If the first work returns an error, the
-// second work is done nevertheless.
+// both returns work that calls first and then second for a Pod. second is called even if first returns an error.
 func both(first, second agent.Work) agent.Work {
 	return func(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 		again, err = first(ctx, pod)
@@ -158,8 +159,8 @@ func both(first, second agent.Work) agent.Work {
 	}
 }
 
-// Run runs the agent until the context ends. If something that the agent needs is unavailable, Run waits and returns no
-// error; Waiting says what is unavailable.
+// Run runs the agent until the context ends. If a server that the agent needs is unavailable, Run waits and returns
+// no error, and Waiting says what is unavailable.
 func (d *Daemon) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { _ = d.requests.Start(ctx) }) // Start never returns an error
@@ -171,7 +172,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// Waiting returns what the agent waits for; nil if the agent waits for nothing.
+// Waiting returns the reasons why the agent waits; nil if the agent does not wait.
 func (d *Daemon) Waiting() reason.List {
 	why := d.agent.Waiting()
 	for _, missing := range []reason.Reason{d.requests.Missing(), d.images.Missing(), d.probes.lists.Missing()} {

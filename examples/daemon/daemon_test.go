@@ -35,7 +35,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/podview"
 )
 
-// The package has its own control plane: the webhooks are asked about all Pods, and CRDs come and go.
+// The package has its own control plane, because the tests install webhooks for all Pods, and create and delete CRDs.
 var env = controlplanetest.New(controlplane.Options{Nodes: 1, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -80,7 +80,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// newClient returns a client that knows CRDs too, and installs missing ones.
+// newClient returns a client whose scheme includes CustomResourceDefinitions, and installs missing CRDs.
 func newClient(t *testing.T, cp *controlplane.ControlPlane) client.WithWatch {
 	t.Helper()
 	c := controllertest.Client(t, cp)
@@ -96,7 +96,7 @@ func (n *node) agent() *daemon.Daemon {
 	return n.run(rest.CopyConfig(n.cp.Config()))
 }
 
-// run is agent with an account.
+// run runs the agent of the Node with the credentials in config until the test ends.
 func (n *node) run(config *rest.Config) *daemon.Daemon {
 	n.t.Helper()
 	config.UserAgent = "agent-" + n.namespace
@@ -199,7 +199,8 @@ func health(d *daemon.Daemon) (int, string) {
 	return answer.Code, answer.Body.String()
 }
 
-// TestRestart: requests restart their containers alone, one after the other, with few writes, and the Pod hears of it.
+// TestRestart: each request restarts only its containers, one request after the other, with few writes and an event
+// for the Pod.
 func TestRestart(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})
@@ -216,7 +217,8 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%+v (-want +got):\n%s", status, diff)
 	}
 	n.completed(second)
-	// The second was created before the restart for the first, and so has nothing left to do.
+	// The second request was created before the restart for the first request, so the restart satisfies both
+	// requests.
 	if got := n.restarts(pod); got != "app 1, log 1, proxy 0" {
 		t.Errorf("restarts %s", got)
 	}
@@ -248,7 +250,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestMissing: an agent waits for its runtime and for the CRD, says so, and goes on once they are there.
+// TestMissing: an agent waits for its runtime and for the CRD, reports both in Waiting, and continues when both are
+// available.
 func TestMissing(t *testing.T) {
 	n := newNode(t)
 	n.runtime.Down()

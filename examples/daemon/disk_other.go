@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// freeBytes returns an error, because only Unix has the call.
+// freeBytes returns an error, because the statfs call exists only on Unix.
 func freeBytes(directory string) (uint64, error) {
 	return 0, fmt.Errorf("free disk of %s: %w", directory, errors.ErrUnsupported)
 }

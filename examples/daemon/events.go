@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are the names under which the agent sends events, as OpenKruise's agent does.
+// These are the source components of the agent's events, with the same names as in OpenKruise.
 const (
 	sourceRestarts = "kruise-daemon-crr"
 	sourceImages   = "kruise-daemon-imagepuller"
@@ -31,7 +31,8 @@ const longestEvent = 1024
 const patience = 5 * time.Second
 
 // events sends Kubernetes events without client-go's recorder, which would cost the agent megabytes of memory. The
-// recorder's limits are not needed: a Node has few events, and equal events never follow each other within seconds.
+// recorder's rate limit and aggregation are not needed, because a Node has few events, and equal events never occur
+// within seconds.
 type events struct {
 	client *rest.RESTClient
 	node   string
@@ -62,8 +63,8 @@ func (e *events) tellOfImages(ctx context.Context, news images.Event) {
 	e.send(ctx, sourceImages, news.About, news.Type, news.Reason, news.Message)
 }
 
-// send sends an event. If the API server refuses the event, this is only logged. Events of objects without namespace are
-// in the namespace default.
+// send sends an event. If the API server refuses the event, the error is only logged. Events of objects without
+// namespace are in the namespace default.
 func (e *events) send(ctx context.Context, source string, about corev1.ObjectReference, kind, why, message string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -30,7 +30,7 @@ func isUpdating(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
-// idOf is the runtime's ID of an ID in a status.
+// idOf returns a container ID from a status without the name of the runtime.
 func idOf(id string) string { return strings.TrimPrefix(id, "containerd://") }
 
 func stateOf(r *request, name string) (state v1beta1.ContainerRecreateRequestContainerRecreateState) {
@@ -42,13 +42,13 @@ func stateOf(r *request, name string) (state v1beta1.ContainerRecreateRequestCon
 	return state
 }
 
-// stoppedBy is the instance to stop in the record of a container.
+// stoppedBy returns the ID of the instance to stop, from the request's status of a container.
 func stoppedBy(r *request, name string) string {
 	id, _ := strings.CutPrefix(stateOf(r, name).Message, "stopping ")
 	return idOf(id)
 }
 
-// judge judges a write of the agent. The manager's are judged by the schedules of the kind.
+// judge checks a write of the agent. The tests of package containerrecreaterequest check the manager's writes.
 func (w *story) judge(write *chaos.Write) {
 	if write.Task == nil || write.Task.Controller != agentName {
 		return
@@ -75,8 +75,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeStatus: an end stays, and a container counts as restarted by an instance that has come since, with a long enough
-// life.
+// judgeStatus checks the status of a request: an ended request stays ended. A container counts as restarted only with
+// a newer instance that has run for long enough.
 func (w *story) judgeStatus(before, after *request) {
 	if hasEnded(before) {
 		w.Failf("end", "%s: %+v becomes %+v", before.Name, before.Status, after.Status)
@@ -98,7 +98,7 @@ func (w *story) judgeStatus(before, after *request) {
 	}
 }
 
-// hasReturned looks for a new instance that was ready, in the history of the Pod.
+// hasReturned reports whether the history of the Pod shows a new instance that was ready.
 func (w *story) hasReturned(r *request, c *v1beta1.ContainerRecreateRequestContainer) bool {
 	return slices.ContainsFunc(w.Server.Events(&corev1.Pod{}), func(e faultapi.Event) bool {
 		pod, ok := e.Object.(*corev1.Pod)
@@ -111,7 +111,7 @@ func (w *story) hasReturned(r *request, c *v1beta1.ContainerRecreateRequestConta
 	})
 }
 
-// judgeReport: a report tells the truth about instances, and changes nothing else.
+// judgeReport checks the write of a report: the report describes the instances correctly, and no other field changes.
 func (w *story) judgeReport(before, after *corev1.Pod) {
 	report, err := runtimemeta.Decode(after.Annotations[apps.AnnotationRuntimeContainersMeta])
 	w.must(err)
@@ -139,8 +139,8 @@ func (w *story) judgeReport(before, after *corev1.Pod) {
 	}
 }
 
-// judgeEnv: an update that counts as over has reached all containers known to the Pod's status. A label that goes there
-// and back says nothing about an instance unknown to the status.
+// judgeEnv checks an in-place update that has ended: all containers in the Pod's status run with the new label value.
+// Instances that are not in the status are not checked, because the label may have changed twice.
 func (w *story) judgeEnv(pod *corev1.Pod) {
 	for _, i := range w.Nodes.Instances() {
 		s := podstate.ContainerStatus(pod, i.Name)
@@ -150,7 +150,7 @@ func (w *story) judgeEnv(pod *corev1.Pod) {
 	}
 }
 
-// record keeps instances and the records of stops.
+// record collects the instances, and the stops that the requests' statuses record.
 func (w *story) record() {
 	for _, i := range w.Nodes.Instances() {
 		w.ran[i.ID] = i
@@ -165,7 +165,7 @@ func (w *story) record() {
 	}
 }
 
-// check judges what has happened in a step.
+// check checks the stops and events of the last step.
 func (w *story) check() {
 	w.record()
 	var stops []faultapi.Instance
@@ -191,7 +191,8 @@ func (w *story) check() {
 	}
 }
 
-// judgeStop: a stop has a reason on record, once for a request, in its order, and out of service if wanted.
+// judgeStop checks a stop: a reason was recorded before, each request stops an instance only once and in the right
+// order, and the Pod is out of service if the request wants that.
 func (w *story) judgeStop(i faultapi.Instance) {
 	orders := w.ordered[i.ID]
 	if len(orders) == 0 && !w.wasOutdated(i) {
@@ -209,13 +210,13 @@ func (w *story) judgeStop(i faultapi.Instance) {
 	}
 }
 
-// judgeOrder judges a stop for a request. A request may have found a stop under way for another reason: not its cause.
+// judgeOrder checks a stop for a request. isCause is false if the stop was already in progress for another reason.
 func (w *story) judgeOrder(r *request, o order, i faultapi.Instance, isCause bool) {
 	if r.Labels[apps.LabelRequestPodUID] != string(i.Pod.UID) || o.container != i.Name {
 		w.Failf("other", "%s is stopped for request %s, which is for Pod %s", i.ID, r.Name, r.Labels[apps.LabelRequestPodUID])
 	}
 	if !isCause || hasEnded(r) || r.DeletionTimestamp != nil {
-		return // or the agent is late
+		return // the agent may have acted on an older version of the request
 	}
 	if r.Spec.Strategy.OrderedRecreate {
 		for _, c := range r.Spec.Containers[:slices.IndexFunc(r.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool { return c.Name == o.container })] {
@@ -233,7 +234,7 @@ func (w *story) judgeOrder(r *request, o order, i faultapi.Instance, isCause boo
 	}
 }
 
-// holders are the requests that keep a Pod out of service.
+// holders returns the keys of the requests that keep a Pod out of service.
 func (w *story) holders(pod *corev1.Pod) (keys []string) {
 	all, err := podreadiness.Holders(pod, apps.ConditionKruisePodReady)
 	w.must(err)
@@ -245,8 +246,8 @@ func (w *story) holders(pod *corev1.Pod) (keys []string) {
 	return keys
 }
 
-// wasOutdated says whether a version of the Pod during an update shows the instance, and has another label than the
-// instance has read.
+// wasOutdated reports whether, in some version of the Pod during an update, the instance was in the status and its
+// environment had an older label value.
 func (w *story) wasOutdated(i faultapi.Instance) bool {
 	return len(i.Env) > 0 && slices.ContainsFunc(w.Server.Events(&corev1.Pod{}), func(e faultapi.Event) bool {
 		pod, ok := e.Object.(*corev1.Pod)
@@ -258,8 +259,9 @@ func (w *story) wasOutdated(i faultapi.Instance) bool {
 	})
 }
 
-// converged: every request has an end, unless a container never becomes ready again; the requests behind say so. Every
-// Pod serves, as far as requests and agent are concerned. Nobody asks the runtime for anything.
+// converged checks the final state: every request has ended, unless a container never becomes ready again; then the
+// waiting requests say so. No request and no agent keeps a Pod out of service. The agent makes no more calls to the
+// runtime except the regular check.
 func (w *story) converged() {
 	stands := map[types.UID]string{}
 	for _, r := range w.requests() {
@@ -292,7 +294,7 @@ func (w *story) converged() {
 	}
 }
 
-// judgeReported: a report has an entry about each container with a label in its environment.
+// judgeReported checks that a report has an entry about each container with a label in its environment.
 func (w *story) judgeReported(pod *corev1.Pod) {
 	report, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
 	for i := range pod.Spec.Containers {
@@ -315,7 +317,7 @@ func (w *story) isSick(r *request) bool {
 	})
 }
 
-// judgeWait: a request that waits behind another one says behind which.
+// judgeWait checks that a waiting request names the request that it waits for.
 func (w *story) judgeWait(r *request, first string) {
 	for _, c := range r.Status.Conditions {
 		if c.Type == apps.ConditionWaiting && c.Status == "True" && first != "" && strings.Contains(c.Message, space+"/"+first) {
@@ -325,7 +327,7 @@ func (w *story) judgeWait(r *request, first string) {
 	w.Failf("stuck", "%s, behind %q: %+v", r.Name, first, r.Status)
 }
 
-// judgeIdle: at rest the agent asks for the name of the runtime alone, once a minute.
+// judgeIdle checks that an idle agent only asks the runtime for its name, once a minute.
 func (w *story) judgeIdle() {
 	before := w.runtime.Calls()
 	for range 12 {

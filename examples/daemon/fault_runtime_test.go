@@ -43,7 +43,7 @@ import (
 
 const agentName = "agent"
 
-// onHome is the agent of the Node in its process.
+// onHome is the agent of the Node home, in a simulated process.
 type onHome struct {
 	*story
 
@@ -56,7 +56,7 @@ type onHome struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// agent sets up the agent: the work of the daemon for the Pods, on a queue and caches of the schedule.
+// agent sets up the agent: the daemon's work for Pods, with the queue and the caches of the simulated process.
 func (w *story) agent(ctx context.Context, p *chaos.Process, mgr manager.Manager) error {
 	a := &onHome{story: w, process: p}
 	machine := &machine{Machine: faultnodes.New(w.Nodes, w.Beside(), home), story: w}
@@ -94,8 +94,8 @@ func (w *story) agent(ctx context.Context, p *chaos.Process, mgr manager.Manager
 		})))
 }
 
-// steady is the Node's runtimes with a single text for each code of an unanswered call: deadline and broken connection
-// race for the text.
+// steady replaces the error texts of calls without a response by a fixed text, because a deadline and a broken
+// connection race, and the text would make the schedule nondeterministic.
 type steady struct{ *cri.Runtimes }
 
 func unanswered(err error) error {
@@ -128,7 +128,7 @@ func (s steady) Exec(ctx context.Context, id string, command []string, limit tim
 	return code, unanswered(err)
 }
 
-// listen has events wake Pods, as the events of an agent's informers do.
+// listen makes events enqueue Pods, as the informers of a real agent do.
 func (a *onHome) listen(mgr manager.Manager) error {
 	c, err := controller.New(agentName, mgr, controller.Options{
 		Reconciler: a, MaxConcurrentReconciles: 2,
@@ -152,7 +152,8 @@ func (a *onHome) listen(mgr manager.Manager) error {
 	)
 }
 
-// wake wakes a Pod once for all that happens at the same time: goroutines decide about the order of two ends.
+// wake enqueues a Pod after a millisecond, so that events at the same time cause one reconcile. Otherwise the order
+// of goroutines would make the schedule nondeterministic.
 func (a *onHome) wake(pod types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,7 +169,7 @@ func (a *onHome) wakeAll() {
 	}
 }
 
-// Reconcile is a pass for a Pod.
+// Reconcile runs the agent's work for a Pod.
 func (a *onHome) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := a.Pod(req.NamespacedName)
 	needs := pod == nil || a.needs(pod)
@@ -192,7 +193,7 @@ func (a *onHome) Pod(name types.NamespacedName) *corev1.Pod {
 	return pod
 }
 
-// needs says whether the agent knows of a reason to stop a container.
+// needs reports whether the agent's cache shows a reason to stop a container of a Pod.
 func (a *onHome) needs(pod *corev1.Pod) bool {
 	found, wait := a.cached.Of(client.ObjectKeyFromObject(pod))
 	return wait > 0 || isUpdating(pod) || slices.ContainsFunc(found, func(r *request) bool {
@@ -200,7 +201,7 @@ func (a *onHome) needs(pod *corev1.Pod) bool {
 	})
 }
 
-// store is the store of a resource in the cache of a process.
+// store returns the store of a kind in the cache of a process.
 func store(ctx context.Context, mgr manager.Manager, object client.Object) (toolscache.Indexer, error) {
 	informer, err := mgr.GetCache().GetInformer(ctx, object)
 	if err != nil {
@@ -213,7 +214,7 @@ func store(ctx context.Context, mgr manager.Manager, object client.Object) (tool
 	return shared.GetIndexer(), nil
 }
 
-// active is a store as the agent's watch fills it.
+// active is a store that shows only the requests that the agent's watch selects.
 type active struct{ toolscache.Indexer }
 
 // ByIndex leaves out the requests without the label for agents.
@@ -240,7 +241,7 @@ func patchPod(mgr manager.Manager) func(context.Context, types.NamespacedName, [
 	}
 }
 
-// note changes what goroutines of the agent and the runtime have to say.
+// note changes fields of the story that goroutines of the agent and the runtime share.
 func (w *story) note(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -249,14 +250,14 @@ func (w *story) note(change func()) {
 
 func (w *story) tell(news ...string) { w.note(func() { w.told = append(w.told, news...) }) }
 
-// gate has the calls at the runtime wait for the schedule.
+// gate makes calls to the runtime wait for the schedule.
 type gate struct {
 	*onHome
 
 	machine *machine
 }
 
-// Next implements fakecri.Faults. A stop may be carried out when nobody waits for the answer any more.
+// Next implements fakecri.Faults. A stop may be carried out after the agent has stopped waiting for the response.
 func (g *gate) Next(ctx context.Context, method string, request any) fakecri.Fault {
 	id := target(request)
 	if method == "StopContainer" {
@@ -281,14 +282,14 @@ func (g *gate) Next(ctx context.Context, method string, request any) fakecri.Fau
 	}
 }
 
-// isSpared reports whether a call goes through at once.
+// isSpared reports whether a call is carried out at once, without faults.
 func (g *gate) isSpared(method string) bool {
 	g.Beside().Lock()
 	defer g.Beside().Unlock()
 	return g.quick && g.trouble == "" || method == "Version" && g.Over()
 }
 
-// fault is the fate of a call in the words of a runtime.
+// fault converts the fate of a call to a fault of the simulated runtime.
 func (g *gate) fault(fate faultapi.Fate) fakecri.Fault {
 	g.Beside().Lock()
 	defer g.Beside().Unlock()
@@ -310,7 +311,7 @@ func (g *gate) fault(fate faultapi.Fate) fakecri.Fault {
 	return f
 }
 
-// target tells calls of the same method apart.
+// target returns a text that distinguishes calls of the same method.
 func target(request any) string {
 	switch r := request.(type) {
 	case *runtimeapi.ListContainersRequest:
@@ -321,7 +322,7 @@ func target(request any) string {
 	return ""
 }
 
-// judgeNeed: no stop is begun after the agent has seen, in a whole pass, that nobody wants a stop.
+// judgeNeed checks that no stop begins after a complete pass of the agent has found no reason for a stop.
 func (g *gate) judgeNeed(id string) {
 	uid, _, _ := strings.Cut(id, "/")
 	g.note(func() {
@@ -331,7 +332,7 @@ func (g *gate) judgeNeed(id string) {
 	})
 }
 
-// machine is the containers of the Node, with a secret in the environment.
+// machine contains the containers of the Node, with a secret value in each environment.
 type machine struct {
 	*faultnodes.Machine
 

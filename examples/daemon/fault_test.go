@@ -33,13 +33,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: the work of an agent beside the controller of ContainerRecreateRequests, on a runtime that hangs, fails,
-// drops connections and restarts, and is ahead of the kubelet's reports. No container is stopped without a reason on
-// record, or twice for a request. A request that ends well has new instances to show. In the end every request has an
-// end or says why not, every Pod serves again, and nobody asks for anything.
+// TestFaults runs an agent and the controller of ContainerRecreateRequests. The runtime hangs, fails, drops
+// connections and restarts, and knows changes before the kubelet reports them. No container is stopped without a
+// recorded reason, or twice for a request. A request succeeds only with new instances. In the end every request has
+// ended or says why not, every Pod is in service again, and the agent is idle.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
-// TestFaultsReplay proves a schedule to depend on its seed alone.
+// TestFaultsReplay checks that a schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, faults(t), 5) }
 
 func faults(t testing.TB) chaos.Plan {
@@ -63,15 +63,15 @@ func faults(t testing.TB) chaos.Plan {
 
 type request = v1beta1.ContainerRecreateRequest
 
-// story is a schedule: two Pods on a Node, and requests of four names.
+// story is the state of one schedule of the test: two Pods on a Node, and requests with four names.
 type story struct {
 	*chaos.World
 
 	denied bool
-	// quick says that the runtime answers at once, and trouble is the fate of all its answers.
+	// quick means that the runtime responds at once. trouble is the fault of all responses.
 	quick   bool
 	trouble fakecri.Kind
-	runtime *fakecri.Server // of the agent that runs
+	runtime *fakecri.Server // the runtime of the running agent
 
 	ran     map[string]faultapi.Instance // by ID
 	ordered map[string][]order           // by the ID of the instance to stop
@@ -80,11 +80,11 @@ type story struct {
 	mu    sync.Mutex
 	stops []faultapi.Instance // since the last check
 	told  []string            // since the last check
-	late  []string            // stops asked for without need
-	idle  map[types.UID]bool  // Pods without need of a stop, as the agent has seen in a whole pass
+	late  []string            // stops that the agent has requested without a reason
+	idle  map[types.UID]bool  // Pods for which a complete pass of the agent has found no reason for a stop
 }
 
-// order is the record of a stop.
+// order is a recorded stop: the request and the container.
 type order struct {
 	request   types.UID
 	container string
@@ -99,7 +99,7 @@ const (
 	password = "hunter2"
 )
 
-// manage is the manager's process.
+// manage sets up the manager's process.
 func (w *story) manage(ctx context.Context, mgr manager.Manager) error {
 	return containerrecreaterequest.Setup(ctx, mgr, mgr.GetClient(), containerrecreaterequest.Options{
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
@@ -122,7 +122,7 @@ func (w *story) begin() {
 	}
 }
 
-// users is the outside world now and then.
+// users makes a random change that a user, a kubelet or a runtime could make.
 func (w *story) users() {
 	switch n := w.Rand().IntN(40); {
 	case n < 13:
@@ -153,7 +153,7 @@ func (w *story) users() {
 
 func (w *story) settle() { w.denied, w.trouble = false, "" }
 
-// denies is a policy against the writes of controller and agent.
+// denies is an admission policy that refuses all writes of controller and agent while denied is true.
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if w.denied {
 		return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a policy denies it"))
@@ -171,7 +171,8 @@ func (w *story) pod(name string) *corev1.Pod {
 
 func (w *story) anyName() string { return fmt.Sprint("web-", w.Rand().IntN(2)) }
 
-// makePod makes a Pod of a draw: with or without a gate, a hook, a label in the environment, an end.
+// makePod creates a random Pod: with or without a readiness gate, a preStop hook, a label in the environment, or an
+// end of the Pod.
 func (w *story) makePod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name, Labels: map[string]string{zone: "a"}}}
 	pod.Spec = corev1.PodSpec{
@@ -203,7 +204,7 @@ func (w *story) makePod(name string) {
 	w.Logf("user: creates Pod %s: gates %v, restarts %q, images %s and %s, label in env: %t", name, pod.Spec.ReadinessGates, pod.Spec.RestartPolicy,
 		pod.Spec.Containers[0].Image, pod.Spec.Containers[1].Image, len(pod.Annotations) > 0)
 	w.update(pod.Name, corev1.ConditionTrue)
-	if w.Chance(70) { // the kubelet is quick, and caches are behind
+	if w.Chance(70) { // the Pod runs at once, before the caches show the Pod
 		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 		w.Nodes.Run(pod.UID)
 		w.Nodes.Report(pod.UID)
@@ -228,7 +229,7 @@ func (w *story) replacePod() {
 	}
 }
 
-// makeRequest makes a request as admission leaves requests.
+// makeRequest creates a request in the form that admission produces.
 func (w *story) makeRequest() {
 	pod := w.pod(w.anyName())
 	if pod == nil || pod.DeletionTimestamp != nil || podstate.HasEnded(pod) {
@@ -249,7 +250,7 @@ func (w *story) makeRequest() {
 	}
 	api.Default(r)
 	w.fillRequest(r)
-	if w.User.Create(context.Background(), r) == nil { // else the name is taken
+	if w.User.Create(context.Background(), r) == nil { // otherwise a request with the name exists already
 		spec, err := json.Marshal(r.Spec)
 		w.must(err)
 		w.Logf("user: asks by %s: %s", r.Name, spec)
@@ -284,7 +285,7 @@ func (w *story) deleteRequest() {
 	}
 }
 
-// exit ends a container without anybody's wish.
+// exit lets a container crash or end by itself.
 func (w *story) exit() {
 	if pod := w.AnyPod(); pod != nil {
 		name, code := []string{"app", "log"}[w.Rand().IntN(2)], int32(w.Rand().IntN(2))
@@ -292,7 +293,7 @@ func (w *story) exit() {
 	}
 }
 
-// relabel begins an update in place: out of service first, the label second.
+// relabel begins an in-place update: first the Pod is taken out of service, then the label changes.
 func (w *story) relabel() {
 	pod := w.pod(w.anyName())
 	if pod == nil || !podstate.IsActive(pod) || !podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) {
@@ -305,7 +306,8 @@ func (w *story) relabel() {
 	w.Logf("user: label of Pod %s is %s", pod.Name, pod.Labels[zone])
 }
 
-// update tells a Pod with such a gate of the begin or the end of an update in place.
+// update sets the condition InPlaceUpdateReady of a Pod with this readiness gate, at the beginning or the end of an
+// in-place update.
 func (w *story) update(name string, status corev1.ConditionStatus) {
 	pod := w.pod(name).DeepCopy()
 	if !podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) || podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) == (status == corev1.ConditionTrue) {
@@ -318,7 +320,7 @@ func (w *story) update(name string, status corev1.ConditionStatus) {
 	w.must(w.User.Status().Update(context.Background(), pod))
 }
 
-// finishAll is the controller of the Pods: an update is over with a report about the present instances.
+// finishAll plays the controller of the Pods: an in-place update ends when a report covers the present instances.
 func (w *story) finishAll() (changed bool) {
 	for _, pod := range w.pods() {
 		if c := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady); c == nil || c.Status != corev1.ConditionFalse || !isReported(pod) {
@@ -332,7 +334,7 @@ func (w *story) finishAll() (changed bool) {
 	return changed
 }
 
-// isReported says whether all instances run with the present labels, as far as the report tells.
+// isReported reports whether, according to the report, all instances run with the present labels.
 func isReported(pod *corev1.Pod) bool {
 	report, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
 	if err != nil {

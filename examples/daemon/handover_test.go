@@ -21,8 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestTakeOverMidway: MG-62 CR-21 CR-30 requests that manager and daemon of OpenKruise 1.9.0 have left, stored as
-// v1alpha1, at all moments: each ends well, and a container stopped by OpenKruise's daemon is not stopped again.
+// TestTakeOverMidway: requests that the manager and the daemon of OpenKruise 1.9.0 have left in any state, stored as
+// v1alpha1, all succeed. A container that OpenKruise's daemon has stopped is not stopped again.
 func TestTakeOverMidway(t *testing.T) {
 	n := newNode(t)
 	n.installReleased()
@@ -31,7 +31,7 @@ func TestTakeOverMidway(t *testing.T) {
 		name    string
 		status  map[string]any
 		unready bool
-		// away and back say that container app has ended, and that the kubelet has started app again.
+		// away means that container app has ended. back means that the kubelet has started app again.
 		away, back bool
 	}{
 		{name: "new"},
@@ -105,7 +105,7 @@ func (n *node) patchStatus(object client.Object, status map[string]any) {
 	}
 }
 
-// until waits for a Pod with a number of restarts.
+// until waits until the containers of a Pod have the given numbers of restarts.
 func (n *node) until(pod *corev1.Pod, restarts string) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, within, func(context.Context) error {

@@ -26,8 +26,8 @@ type Images struct {
 	// Root is the directory in which the Node's / is mounted for the agent, for the free disk; needed if Bounds.Floor
 	// is set.
 	Root string
-	// Providers is the path of the configuration of credential providers, and Plugins the directory of their programs.
-	// If the file does not exist, there are no providers.
+	// Providers is the path of the configuration of credential providers. Plugins is the directory of their programs.
+	// If the configuration file does not exist, there are no providers.
 	Providers, Plugins string
 }
 
@@ -53,7 +53,7 @@ func newImages(config *rest.Config, node string, o Images, runtimes *cri.Runtime
 	})
 }
 
-// providersOf loads the credential providers, as OpenKruise's daemon does: a missing configuration is no error.
+// providersOf loads the credential providers. As in OpenKruise's daemon, a missing configuration is not an error.
 func providersOf(o Images) (*execprovider.Providers, error) {
 	if _, err := os.Stat(o.Providers); o.Providers == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -65,7 +65,7 @@ func providersOf(o Images) (*execprovider.Providers, error) {
 	return providers, nil
 }
 
-// stored are the images in the Node's container runtime.
+// stored gives access to the images in the Node's container runtime.
 type stored struct {
 	*cri.Runtimes
 

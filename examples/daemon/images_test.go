@@ -27,7 +27,7 @@ import (
 // configNamespace is the namespace of pull secrets for agents.
 const configNamespace = "kruise-daemon-config"
 
-// tag is a tag of a NodeImage, with two attempts.
+// tag returns a tag of a NodeImage, with at most two attempts.
 func tag(name string, policy corev1.PullPolicy) v1beta1.ImageTagSpec {
 	now := metav1.Now()
 	return v1beta1.ImageTagSpec{
@@ -36,7 +36,7 @@ func tag(name string, policy corev1.PullPolicy) v1beta1.ImageTagSpec {
 	}
 }
 
-// nodeImage creates the NodeImage of the Node anew, and deletes it after the test.
+// nodeImage replaces the NodeImage of the Node by a new object, and deletes the object after the test.
 func (n *node) nodeImage(images map[string]v1beta1.ImageSpec) *v1beta1.NodeImage {
 	n.t.Helper()
 	obj := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}, Spec: v1beta1.NodeImageSpec{Images: images}}
@@ -50,7 +50,8 @@ func (n *node) nodeImage(images map[string]v1beta1.ImageSpec) *v1beta1.NodeImage
 	return obj
 }
 
-// reported waits until the agent has reported an end for all tags, and returns "NAME:TAG PHASE" of each.
+// reported waits until the agent has reported the end of the pull for all tags, and returns "NAME:TAG PHASE" for each
+// tag.
 func (n *node) reported(obj *v1beta1.NodeImage) (out []string) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, within, func(ctx context.Context) error {
@@ -74,8 +75,9 @@ func (n *node) reported(obj *v1beta1.NodeImage) (out []string) {
 	return out
 }
 
-// TestImages: the agent pulls the images of its NodeImage with the right credentials, with the rights of the manifests
-// and the policies in force, with two writes for each pull. A removed image is pulled again if it must be kept.
+// TestImages: the agent pulls the images of its NodeImage with the right credentials and two writes for each pull,
+// while only the RBAC rules and policies of the manifests are installed. An image with the policy Keep is pulled
+// again after its removal.
 func TestImages(t *testing.T) {
 	n := newNode(t)
 	n.installRights()
@@ -147,11 +149,11 @@ func (n *node) pullSecret(name, registry, credential string) {
 	n.t.Cleanup(func() { _ = n.Delete(context.Background(), secret) })
 }
 
-// TestImagesIdle: a new agent on a Node whose images are there reports nothing again.
+// TestImagesIdle: a new agent on a Node with all images present writes no report again.
 func TestImagesIdle(t *testing.T) {
 	n := newNode(t)
 	obj := n.nodeImage(map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{tag("1.29", corev1.PullIfNotPresent)}}})
-	t.Run("first agent", func(t *testing.T) { // ends with the subtest
+	t.Run("first agent", func(t *testing.T) { // the agent ends with the subtest
 		n.t = t
 		n.agent()
 		n.reported(obj)

@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri"
 )
 
-// TestNothingIsLeft: a runtime answers 200 questions badly, stops containers badly, and restarts 200 times. When all is
-// well again, the agent has as many goroutines as before, one connection, and asks nothing any more.
+// TestNothingIsLeft: a runtime fails in 200 calls, fails to stop containers, and restarts 200 times. When the runtime
+// works again, the agent has as many goroutines as before and one connection, and makes no more calls.
 func TestNothingIsLeft(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})
@@ -73,7 +73,7 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// poke changes Pods in such a way that the agent asks its runtime.
+// poke changes Pods so that the agent calls its runtime.
 func (n *node) poke(pods []*corev1.Pod) {
 	n.t.Helper()
 	for _, pod := range pods {
@@ -102,7 +102,7 @@ func (n *node) abandoned(r *v1beta1.ContainerRecreateRequest, hangs bool) {
 	}
 }
 
-// silent waits until the agent has asked its runtime for nothing but its version for a while.
+// silent waits until the agent has called only the runtime's Version method for 5 seconds.
 func (n *node) silent() {
 	n.t.Helper()
 	const period = 5 * time.Second
@@ -121,7 +121,7 @@ func (n *node) silent() {
 	})
 }
 
-// own returns the stacks of the goroutines of the agent, and of all connections with runtimes.
+// own returns the stacks of all goroutines of the agent and of connections to runtimes.
 func own(t *testing.T) (stacks []string) {
 	t.Helper()
 	var all bytes.Buffer

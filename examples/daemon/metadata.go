@@ -26,8 +26,8 @@ const (
 	longestStopRest = 10 * time.Minute
 )
 
-// metadata reports with which values of labels and annotations containers run, and stops containers whose environment
-// is outdated.
+// metadata reports the values of labels and annotations in the environments of running containers, and stops
+// containers whose environment is outdated.
 type metadata struct {
 	patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error
 	rules runtimemeta.Rules
@@ -35,7 +35,7 @@ type metadata struct {
 
 	mu      sync.Mutex
 	written map[types.UID]written // reports that the cache does not show yet
-	specs   map[types.UID]spec    // of the Pods that are being updated
+	specs   map[types.UID]spec    // specs of Pods in an in-place update
 }
 
 // spec is a version of a Pod's spec, and when the agent first saw it during an update.
@@ -50,8 +50,8 @@ type written struct {
 	at     time.Time
 }
 
-// lateCache is how long the cache may take to show a report that was written. After this time, somebody else must have
-// changed the report.
+// lateCache is how long the cache may take to show a report that was written. After this time, another writer must
+// have changed the report.
 const lateCache = 5 * time.Second
 
 func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error) *metadata {
@@ -95,7 +95,7 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	}
 	again = m.again(pod.Pod)
 	if step.Changed && again <= 0 {
-		again = lateCache // checks again, in case somebody reverts the report before the cache shows it
+		again = lateCache // checks again, in case another writer reverts the report before the cache shows the report
 	}
 	return again, failed
 }
@@ -177,19 +177,20 @@ func (m *metadata) stop(pod *agent.Pod, id, name string) {
 	_ = pod.Stop(id, nil) // the container is stopped even if the hook cannot be run
 }
 
-// These are waits between two looks at a Pod during an in-place update. A kubelet restarts a container within about a
-// tenth of a second, and judges the Pod's readiness a second later: if the gate is open when the restart ends, the Pod
-// is ready a second earlier. So the agent looks often in the first moments after a change of the Pod's spec.
+// These are the intervals at which the agent checks a Pod during an in-place update. A kubelet restarts a container
+// within about a tenth of a second, and evaluates the Pod's readiness a second later. If the readiness gate is
+// already open at this time, the Pod becomes ready a second earlier. So the agent checks often just after a change of
+// the Pod's spec.
 const (
-	restarting      = 2 * time.Second // from the change of the spec on
+	restarting      = 2 * time.Second // the time after a change of the spec with the shortest interval
 	restartingLooks = 20 * time.Millisecond
 	earlyLooks      = 200 * time.Millisecond // in the first 10 seconds
 	lateLooks       = time.Second            // in the first minute
 	seldomLooks     = 5 * time.Second
 )
 
-// again returns the time until the next look at a Pod during an in-place update, because the runtime knows of a new
-// instance before the kubelet reports it.
+// again returns the time until the next check of a Pod during an in-place update. Checks are needed because the
+// runtime knows a new instance before the kubelet reports the instance.
 func (m *metadata) again(pod *corev1.Pod) time.Duration {
 	condition := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
 	if condition == nil || condition.Status != corev1.ConditionFalse {
@@ -209,7 +210,7 @@ func (m *metadata) again(pod *corev1.Pod) time.Duration {
 	return seldomLooks
 }
 
-// specSince returns when the agent first saw the Pod's present spec during an update.
+// specSince returns the time when the agent first saw the Pod's present spec during an update.
 func (m *metadata) specSince(pod *corev1.Pod, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestEnvFromMetadata: U-7 a changed annotation that a container reads through its environment is delivered in place:
-// the agent restarts this container alone, once, and reports; all with the rights of the manifests.
+// TestEnvFromMetadata: a changed annotation that is a container's environment variable is updated in place. The agent
+// restarts only this container, once, and reports the new value, with only the permissions of the manifests.
 func TestEnvFromMetadata(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})

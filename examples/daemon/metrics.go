@@ -15,8 +15,8 @@ type metrics struct {
 	pulls    *prometheus.HistogramVec
 }
 
-// newMetrics makes and registers the metrics of the agent. waiting is called at each scrape, and returns what the agent
-// waits for.
+// newMetrics creates and registers the metrics of the agent. waiting is called at each scrape, and returns the
+// reasons why the agent waits.
 func newMetrics(registry prometheus.Registerer, waiting func() reason.List) (*metrics, error) {
 	m := &metrics{restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruise_daemon_container_restarts_total", Help: "Containers of requests that are done, by outcome: restarted or failed.",

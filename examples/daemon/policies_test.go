@@ -36,7 +36,7 @@ import (
 
 const system = "kruise-system"
 
-// installRights applies the rights of agents, with the policies.
+// installRights installs the RBAC rules of agents and the admission policies.
 func (n *node) installRights() {
 	n.t.Helper()
 	if err := n.Create(n.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {
@@ -47,7 +47,8 @@ func (n *node) installRights() {
 	}
 }
 
-// installWebhook is installRights with the webhook in place of the policies, as below Kubernetes 1.30.
+// installWebhook is like installRights, but installs the webhook in place of the policies, as needed before
+// Kubernetes 1.30.
 func (n *node) installWebhook() {
 	n.t.Helper()
 	n.installRights()
@@ -56,8 +57,8 @@ func (n *node) installWebhook() {
 	}
 }
 
-// account returns a configuration with a token of the agent that is bound to a Pod on a Node; without a Node the token
-// is bound to nothing.
+// account returns a configuration with a service account token of the agent. The token is bound to a Pod on the given
+// Node; if on is empty, the token is not bound.
 func (n *node) account(on string) *rest.Config {
 	n.t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
@@ -87,8 +88,8 @@ func (n *node) account(on string) *rest.Config {
 	return out
 }
 
-// TestAgentIsBoundToItsNode: with the policies, or with the webhook in their place, the token of an agent writes for
-// its own Node what the agent writes, and nothing else.
+// TestAgentIsBoundToItsNode: with the policies or with the webhook, the token of an agent allows only the agent's
+// usual writes for its own Node.
 func TestAgentIsBoundToItsNode(t *testing.T) {
 	for _, way := range []struct {
 		name string
@@ -103,7 +104,8 @@ func TestAgentIsBoundToItsNode(t *testing.T) {
 	}
 }
 
-// sendHostile sends what a stolen agent sends, for a request and a Pod of the Node and both of another Node.
+// sendHostile sends the writes of a compromised agent: for a request and a Pod of its own Node, and for a request and
+// a Pod of another Node.
 func (n *node) sendHostile(account *rest.Config, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, foreignRequest *v1beta1.ContainerRecreateRequest, foreign *corev1.Pod) {
 	n.t.Helper()
 	httpClient, err := rest.HTTPClientFor(account)
@@ -142,7 +144,7 @@ func statusOf(of client.Client, obj client.Object, patch string, options ...clie
 	return of.Status().Patch(context.Background(), obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)), options...)
 }
 
-// writeEverything writes with the token of an agent.
+// writeEverything tries allowed and forbidden writes with the token of an agent.
 func (n *node) writeEverything() {
 	t := n.t
 	other := controlplane.NewNode("other-" + n.namespace)
@@ -155,7 +157,7 @@ func (n *node) writeEverything() {
 	images, foreignImages := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: other.Name}}
 	probes, foreignProbes := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other.Name}}
 	for _, one := range []client.Object{images, foreignImages, probes, foreignProbes} {
-		if err := n.Create(t.Context(), one); client.IgnoreAlreadyExists(err) != nil { // the manager creates such objects, too
+		if err := n.Create(t.Context(), one); client.IgnoreAlreadyExists(err) != nil { // the manager may have created the object already
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +177,7 @@ func (n *node) writeEverything() {
 	if err := statusOf(n, ended, `{"status":{"phase":"Completed","completionTime":"2026-01-01T00:00:00Z"}}`); err != nil {
 		t.Fatal(err)
 	}
-	// A policy and a webhook take a moment to hold.
+	// A new policy or webhook takes a moment to become effective.
 	controlplanetest.Eventually(t, within, func(context.Context) error {
 		if err := statusOf(agent, foreignRequest, phase); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a foreign request: %w", err)
@@ -233,8 +235,8 @@ func (n *node) writeEverything() {
 	n.sendHostile(token, request, mine, foreignRequest, foreign)
 }
 
-// TestAgentsAloneWaitForTheManager: while nobody serves the webhook, agents write nothing, and the statuses of Pods
-// change as ever.
+// TestAgentsAloneWaitForTheManager: while the webhook has no server, agents cannot write, but kubelets can still
+// write the statuses of Pods.
 func TestAgentsAloneWaitForTheManager(t *testing.T) {
 	n := newNode(t)
 	n.installRights()
@@ -259,13 +261,13 @@ func TestAgentsAloneWaitForTheManager(t *testing.T) {
 		}
 		return nil
 	})
-	n.pod("second", "app") // ready by a write of its status
+	n.pod("second", "app") // becomes ready only through a status write
 	if err := statusOf(n, pod, note); err != nil {
 		t.Error(err)
 	}
 }
 
-// as returns a client with another account.
+// as returns a client with the given credentials.
 func (n *node) as(account *rest.Config) client.Client {
 	n.t.Helper()
 	c, err := client.New(account, client.Options{Scheme: n.Scheme()})
@@ -275,8 +277,8 @@ func (n *node) as(account *rest.Config) client.Client {
 	return c
 }
 
-// TestAgentNeedsNoMore: the agent carries a request out with the rights of the manifests and the policies in force, and
-// nothing of what it does is refused.
+// TestAgentNeedsNoMore: the agent carries out a request with only the permissions of the manifests and the policies,
+// and no call is refused.
 func TestAgentNeedsNoMore(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})
@@ -296,7 +298,7 @@ func TestAgentNeedsNoMore(t *testing.T) {
 		return nil
 	})
 	requests, _ := controllertest.Requests(t, n.cp.AuditLog(), since, "agent-"+n.namespace)
-	// The controller writes into the status at the same time, and the later of the two tries again.
+	// The controller writes the status at the same time, so one of the two writers may get a conflict and retry.
 	got := controllertest.Tally(requests, n.namespace)
 	delete(got, "patch containerrecreaterequests/status (409)")
 	if diff := cmp.Diff(map[string]int{"create events": 1, "patch containerrecreaterequests/status": 2}, got); diff != "" {

@@ -19,12 +19,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestProbesTakeOver: the marker as left by OpenKruise 1.9, with the list of a Node and the marks of Pods in the form of
-// OpenKruise. Manager and agent write neither the list nor the marker, change each Pod once, to record the marks, and
-// restart nothing. Afterwards the marks are taken back with the marker.
+// TestProbesTakeOver: OpenKruise 1.9 has left a PodProbeMarker, the NodePodProbe of a Node, and marks on Pods.
+// Manager and agent write neither the NodePodProbe nor the PodProbeMarker, write each Pod once to record the marks,
+// and restart no container. After the deletion of the PodProbeMarker, the marks are removed.
 func TestProbesTakeOver(t *testing.T) {
 	n := newNode(t)
-	pods := []*corev1.Pod{n.pod("web-b", "app"), n.pod("web-a", "app")} // OpenKruise lists Pods in the order of their coming
+	pods := []*corev1.Pod{n.pod("web-b", "app"), n.pod("web-a", "app")} // OpenKruise lists Pods in the order of their creation
 	controllertest.Restore(t, n, n.namespace, "../kinds/nodepodprobe/testdata/openkruise-1.9/marker.yaml")
 	at := metav1.NewTime(time.Now().Add(time.Second).Truncate(time.Second)) // after the start of the containers
 	list := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
@@ -66,7 +66,7 @@ func TestProbesTakeOver(t *testing.T) {
 			t.Errorf("Pod %s: %+v (-before +after):\n%s", pod.Name, pod.Status, diff)
 		}
 	}
-	n.checked(6) // by then any wrong write would have happened
+	n.checked(6) // a wrong write would have occurred by then
 	for agent, most := range map[string]map[string]int{"kruise-manager": {"patch pods/status": len(pods)}, "agent-" + n.namespace: {}} {
 		requests, _ := controllertest.Requests(t, n.cp.AuditLog(), since, agent)
 		for _, r := range requests {
@@ -86,7 +86,7 @@ func TestProbesTakeOver(t *testing.T) {
 	}
 }
 
-// replaceList writes the list of the Node, which another test may have left.
+// replaceList replaces the NodePodProbe of the Node, because another test may have left an object.
 func (n *node) replaceList(list *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) {
 	n.t.Helper()
 	old := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: list.Name}}

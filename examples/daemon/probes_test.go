@@ -60,8 +60,8 @@ func (n *node) marked(pod *corev1.Pod, labels map[string]string, conditions map[
 	})
 }
 
-// TestProbes: the results of two probes of a container reach the Pod, are written only when they change, and are taken
-// back when a probe, the match or the marker goes.
+// TestProbes: the results of two probes of a container are written to the Pod, only when the results change. The
+// marks are removed when a probe or the marker is deleted, or when the selector does not match any more.
 func TestProbes(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})
@@ -109,7 +109,7 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// checked waits until the runtime has run a number of commands.
+// checked waits until the runtime has run the given number of further commands.
 func (n *node) checked(more int) {
 	n.t.Helper()
 	calls := func() int { return n.runtime.Calls()["ExecSync"] }
@@ -122,7 +122,7 @@ func (n *node) checked(more int) {
 	})
 }
 
-// told waits for events of a Pod.
+// told waits for events of a Pod with the given reasons.
 func (n *node) told(pod *corev1.Pod, reasons ...string) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, within, func(ctx context.Context) error {
@@ -139,8 +139,8 @@ func (n *node) told(pod *corev1.Pod, reasons ...string) {
 	})
 }
 
-// TestLiveness: containers that fail liveness probes restart under a budget of one Pod, and ever more seldom; the kubelet
-// has no liveness probe, and the Pod hears of the restart.
+// TestLiveness: containers that fail liveness probes restart within a budget of one Pod, with growing waits. The
+// Pod's spec has no liveness probe for the kubelet, and each restart has an event.
 func TestLiveness(t *testing.T) {
 	n := newNode(t)
 	gates := apps.DefaultGates()
@@ -195,7 +195,7 @@ func TestLiveness(t *testing.T) {
 	n.told(&pods.Items[0], apps.EventLivenessFailed)
 }
 
-// collect adds the requests for restarts.
+// collect adds the existing requests for restarts to known.
 func (n *node) collect(ctx context.Context, known map[types.UID]v1beta1.ContainerRecreateRequest) {
 	n.t.Helper()
 	var list v1beta1.ContainerRecreateRequestList
@@ -207,7 +207,7 @@ func (n *node) collect(ctx context.Context, known map[types.UID]v1beta1.Containe
 	}
 }
 
-// oneByOne: no restart begins before the one before has ended.
+// oneByOne checks that each restart begins after the end of the previous restart.
 func (n *node) oneByOne(restarts map[types.UID]v1beta1.ContainerRecreateRequest) {
 	n.t.Helper()
 	sorted := slices.SortedFunc(maps.Values(restarts), func(a, b v1beta1.ContainerRecreateRequest) int {

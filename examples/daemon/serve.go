@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Health serves /livez, which always succeeds, and /healthz, which fails and says why while the agent waits for
-// something. A liveness probe must not use /healthz, because the kubelet would then restart an agent that only waits.
+// Health serves /livez, which always succeeds, and /healthz, which fails while the agent waits and returns the
+// reasons. A liveness probe must not use /healthz, because the kubelet would then restart an agent that only waits.
 func (d *Daemon) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") })

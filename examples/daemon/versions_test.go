@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// removeCRD removes the kind of requests, and all requests.
+// removeCRD removes the CRD of ContainerRecreateRequests, and so all requests.
 func (n *node) removeCRD(ctx context.Context) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "containerrecreaterequests.apps.kruise.io"}}
 	if err := n.Delete(ctx, crd); client.IgnoreNotFound(err) != nil {
@@ -36,7 +36,7 @@ func (n *node) removeCRD(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
-// installReleased puts the CRD of requests of OpenKruise 1.9.0 in place of the present one, until the test ends.
+// installReleased replaces the CRD of ContainerRecreateRequests by the CRD of OpenKruise 1.9.0, until the test ends.
 func (n *node) installReleased() {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, within, n.removeCRD)
@@ -57,9 +57,9 @@ func (n *node) installReleased() {
 	})
 }
 
-// TestManagerOfOpenKruise: MG-63 beside a manager of OpenKruise 1.9.0 the API server serves requests in v1alpha1 alone.
-// The agent restarts the container with the rights of the manifests, once the manager has written into an annotation
-// since when the Pod is not ready.
+// TestManagerOfOpenKruise: with a manager of OpenKruise 1.9.0, the API server serves requests only in v1alpha1. The
+// manager writes into an annotation when the Pod became unready. The agent then restarts the container, with only the
+// permissions of the manifests.
 func TestManagerOfOpenKruise(t *testing.T) {
 	n := newNode(t)
 	n.installRights()
@@ -85,7 +85,7 @@ func TestManagerOfOpenKruise(t *testing.T) {
 	}
 }
 
-// oldRequest creates a request for container app of a Pod, as OpenKruise's webhook completes the request.
+// oldRequest creates a request for container app of a Pod, with the defaults that OpenKruise's webhook sets.
 func (n *node) oldRequest(name string, pod *corev1.Pod) *unstructured.Unstructured {
 	n.t.Helper()
 	app := pod.Status.ContainerStatuses[0]
@@ -103,7 +103,7 @@ func (n *node) oldRequest(name string, pod *corev1.Pod) *unstructured.Unstructur
 	return request
 }
 
-// untilOld waits for a status of a request in v1alpha1.
+// untilOld waits until wanted returns true for the status of a request in v1alpha1.
 func (n *node) untilOld(request *unstructured.Unstructured, wanted func(map[string]any) bool) (status map[string]any) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, within, func(ctx context.Context) error {

@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// restarted is the condition of a workload's restart.
+// restarted waits until wanted returns true for the condition about a workload's restart.
 func (n *node) restarted(name string, wanted func(*v1beta1.Condition) bool) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, 5*time.Minute, func(ctx context.Context) error {
@@ -43,7 +43,7 @@ func (n *node) restarted(name string, wanted func(*v1beta1.Condition) bool) {
 	})
 }
 
-// says returns whether a condition has a reason and a text.
+// says returns a function that reports whether a condition has a reason and contains a text.
 func says(reason, text string) func(*v1beta1.Condition) bool {
 	return func(c *v1beta1.Condition) bool { return c.Reason == reason && strings.Contains(c.Message, text) }
 }
@@ -64,15 +64,16 @@ func (n *node) rolling(cs *v1beta1.CloneSet, fields map[string]any) {
 	n.patch(cs, map[string]any{"spec": map[string]any{"updateStrategy": map[string]any{"rollingUpdate": fields}}})
 }
 
-// wishFor asks for a restart of container app.
+// wishFor requests a restart of container app in all Pods of a CloneSet.
 func (n *node) wishFor(cs *v1beta1.CloneSet) {
 	n.t.Helper()
-	// Statuses have whole seconds: a container started in the second of the wish counts as restarted.
+	// Times in statuses have whole seconds, so a container started in the same second as the request would count as
+	// restarted.
 	value := time.Now().Add(time.Second).UTC().Format(time.RFC3339) + " app"
 	n.patch(cs, map[string]any{"metadata": map[string]any{"annotations": map[string]string{apps.AnnotationRestartContainers: value}}})
 }
 
-// workload makes a CloneSet with Pods that take a second to start, and a budget with room for a single Pod.
+// workload creates a CloneSet whose Pods take a second to start, and a budget that allows one unavailable Pod.
 func (n *node) workload(name string, replicas int32, preStop int64) *v1beta1.CloneSet {
 	n.t.Helper()
 	labels := map[string]string{"app": name}
@@ -107,7 +108,8 @@ func (n *node) workload(name string, replicas int32, preStop int64) *v1beta1.Clo
 	return cs
 }
 
-// most follows a list until stop is called, and stop returns the largest number of objects that have counted at a time.
+// most watches a list until stop is called. stop returns the largest number of objects for which counts was true at
+// the same time.
 func (n *node) most(list client.ObjectList, counts func(client.Object) bool) (stop func() int) {
 	n.t.Helper()
 	w, err := n.Watch(n.t.Context(), list, client.InNamespace(n.namespace))
@@ -165,8 +167,8 @@ func (n *node) serve() {
 	n.agent()
 }
 
-// TestRestartOfWorkload: all Pods of a CloneSet restart, as many at a time as its budget allows; a partition and a
-// pause hold the restart, and no container restarts twice or unasked.
+// TestRestartOfWorkload: all Pods of a CloneSet restart, as many at a time as the budget allows. A partition and a
+// pause stop the restart, and no container restarts twice or without a request.
 func TestRestartOfWorkload(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -199,7 +201,7 @@ func TestRestartOfWorkload(t *testing.T) {
 	})
 }
 
-// TestRestartKeepsItsShare: a container takes longer to stop than a budget waits, and no other Pod is let go meanwhile.
+// TestRestartKeepsItsShare: while a container takes longer to stop than the budget's timeout, no other Pod restarts.
 func TestRestartKeepsItsShare(t *testing.T) {
 	n := newNode(t)
 	n.serve()

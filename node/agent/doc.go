@@ -9,7 +9,7 @@
 //
 // The agent calls the function work with a [Pod] after each event of the Pod, after the time that work has returned,
 // and after the end of a container stop that work has begun. [Pod.Observe] returns the state from which package
-// containerrestart decides, and [Pod.Begin] carries out the decision: preStop hook and stop run in a separate
+// containerrestart decides, and [Pod.Begin] carries out the decision. The preStop hook and the stop run in a separate
 // goroutine, so no worker waits for a container runtime. A stop continues only as long as each call of work keeps the
 // stop: see [Pod.Keep].
 //

@@ -57,7 +57,7 @@ func KubeletEndpoint(data []byte) (string, error) {
 type Mount struct{ Node, Agent string }
 
 // Paths converts endpoints of the Node to paths in the agent's file system, each path once. /var/run counts as /run.
-// Endpoints that are below no mount are left out; if there are no mounts, the agent uses the Node's file system.
+// Endpoints outside of all mounts are left out. Without mounts, the agent uses the Node's file system directly.
 func Paths(endpoints []string, mounts ...Mount) (out []string) {
 	for _, endpoint := range endpoints {
 		path := onNode(strings.TrimPrefix(endpoint, "unix://"))

@@ -56,8 +56,8 @@ type PullRequest struct {
 	Image string
 	// Credential is the credential for the registry; nil for a pull without credential.
 	Credential *pullsecret.Credential
-	// Labels and Annotations are passed to the runtime as metadata of a Pod sandbox, for plug-ins of the runtime. May be
-	// nil.
+	// Labels and Annotations are passed to the runtime as metadata of a Pod sandbox, for plug-ins of the runtime. May
+	// be nil.
 	Labels, Annotations map[string]string
 }
 

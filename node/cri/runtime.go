@@ -34,7 +34,7 @@ import (
 const (
 	// NoSocket means that the path of an endpoint has no socket.
 	NoSocket reason.Code = "NoSocket"
-	// NoRuntime means that no process responds at a socket, or that the process is not a container runtime.
+	// NoRuntime means that no container runtime responds at a socket.
 	NoRuntime reason.Code = "NoRuntime"
 	// InvalidEndpoint means that an endpoint is not an absolute path of a unix socket.
 	InvalidEndpoint reason.Code = "InvalidEndpoint"

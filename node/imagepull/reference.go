@@ -31,9 +31,9 @@ type Reference struct {
 	version        string // a tag or a digest
 }
 
-// Parse reads the name of an image as container runtimes do (github.com/distribution/reference, ParseDockerRef): the
-// registry is docker.io and the tag "latest" if missing. If the name has a tag and a digest, the tag is dropped. The
-// error has the code InvalidImage.
+// Parse reads the name of an image as container runtimes do (github.com/distribution/reference, ParseDockerRef):
+// without a registry in the name, the registry is docker.io, and without a tag, the tag is "latest". If the name has
+// a tag and a digest, the tag is dropped. The error has the code InvalidImage.
 func Parse(image string) (Reference, error) {
 	name, digest, byDigest := strings.Cut(image, "@")
 	tag := ""

@@ -41,8 +41,8 @@ type Report struct {
 	// Started is the start of the first attempt. Ended is the time of the success or of the final failure. Again is
 	// the earliest time of the next attempt. Each is zero if not yet known, or if there is no such time.
 	Started, Ended, Again time.Time
-	// Losses is the number of times in a row, each less than a day after the last, that the image has disappeared or
-	// that all attempts have failed, with Policy.Keep.
+	// Losses counts losses in a row, with Policy.Keep: the image has disappeared, or all attempts have failed. A loss
+	// at least a day after the end of the previous pull counts as the first loss.
 	Losses int
 	// ID is the image's ID in the container runtime. Bytes is the size in bytes; 0 if unknown.
 	ID    string

@@ -4,7 +4,7 @@
 // labels and annotations of the Pod. The work is divided between a manager and an agent on each Node. The manager
 // writes a list of entries for each Node, called the spec of the Node, and the agent writes reports:
 //
-//	book.Assign(pods)             manager: which entries stand in the spec of each Node
+//	book.Assign(pods)             manager: which entries belong in the spec of each Node
 //	Targets(entries)              agent: which probes to run
 //	Next(target, record, ...)     agent: run a probe now, or wait
 //	Observe(target, record, ...)  agent: what the result changes

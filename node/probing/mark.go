@@ -48,9 +48,9 @@ func isOurs(c *corev1.PodCondition) bool {
 // Node may be unreachable. Marks of a probe that cannot be run in the Pod are removed, because no state will ever
 // follow.
 //
-// Marks in the Pod's ledger that no probe sets any more are removed: labels and annotations if the Pod still has the
-// value in the ledger, and a condition becomes Unknown. A Pod that has ended, or that is being deleted, is not
-// changed.
+// Mark removes marks in the Pod's ledger that no probe sets any more: labels and annotations are removed if the Pod
+// still has the value in the ledger, and a condition becomes Unknown. A Pod that has ended, or that is being deleted,
+// is not changed.
 func (b *Book) Mark(pod *corev1.Pod, states []ProbeState) (podpatch.Change, reason.List) {
 	change := podpatch.Change{UID: pod.UID}
 	if !podstate.IsActive(pod) {

@@ -56,7 +56,7 @@ type Marks struct {
 	Labels, Annotations map[string]string
 }
 
-// separator stands between the names of a Marker and of a probe. The name of an object in Kubernetes never has a "#".
+// separator separates the name of a Marker from the name of a probe. No name of a Kubernetes object contains "#".
 const separator = "#"
 
 // joinName returns the name of a Marker's probe in entries and reports: "<marker>#<probe>", as in OpenKruise.

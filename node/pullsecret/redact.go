@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// redacted stands in place of a secret value.
+// redacted replaces a secret value.
 const redacted = "[redacted]"
 
 // These are lengths in bytes.

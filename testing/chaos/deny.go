@@ -25,8 +25,8 @@ type refusedWrite struct {
 	verb, resource, subresource, name string
 }
 
-// admit asks the subject's policies whether a write to a target is allowed; a dry run counts as a write. If the same
-// write was refused too often, the schedule fails.
+// admit calls Subject.Denies to find out whether a write is allowed; a dry run counts as a write. If the same write
+// was refused too often, the schedule fails.
 func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Object) error {
 	if w.subject.Denies == nil || call.IsRead() && !call.DryRun || !reaches(call, before) {
 		return nil
@@ -48,7 +48,7 @@ func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Obj
 }
 
 // reaches reports whether the server would run its admission plugins: if the object is missing or was replaced, the
-// server answers before admission.
+// server returns an error before admission.
 func reaches(call faultapi.Call, before client.Object) bool {
 	if call.Verb == "create" {
 		return true
@@ -69,5 +69,6 @@ func (w *World) judgeRefused(p *Process, key refusedWrite, call faultapi.Call, e
 	}
 }
 
-// forgive forgets all refusals: something has changed, which may be a reason to try again at once.
+// forgive forgets all refusals. forgive is called after a change that may be a reason to try a refused write again at
+// once.
 func (w *World) forgive() { w.refused = map[refusedWrite][]time.Time{} }

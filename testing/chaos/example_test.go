@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// keeper wants a Pod for each ControllerRevision, of the same name: a second Pod is impossible, however old the cache
-// is.
+// keeper is a controller that creates a Pod for each ControllerRevision. The Pod has the name of the
+// ControllerRevision, so a second Pod is impossible, however old the cache is.
 type keeper struct{ client.Client }
 
 func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -83,7 +83,7 @@ func TestExample(t *testing.T) {
 	chaos.Replay(t, plan(), 3)
 }
 
-// A failure names the package under test, not the package of the tests.
+// TestReportFromOutside: the report of a failure names the package under test, not the external test package.
 func TestReportFromOutside(t *testing.T) {
 	t.Parallel()
 	const want = "github.com/workloadkit/workloadkit/testing/chaos"

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi/faultmanager"
 )
 
-// newManager returns the manager of a process. A controller of the manager begins a reconcile only when the schedule
-// chooses so.
+// newManager returns the manager of a process. The schedule chooses when a controller of the manager begins a
+// reconcile.
 func newManager(p *Process, server *faultapi.Server, scheme *runtime.Scheme) *faultmanager.Manager {
 	p.live = server.Client(p, nil)
 	return faultmanager.New(faultmanager.Parts{

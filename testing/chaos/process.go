@@ -28,7 +28,7 @@ type Process struct {
 
 	index     int
 	many      bool
-	beside    bool // the process runs a further program (Subject.Beside)
+	beside    bool // the process runs one of the programs in Subject.Beside
 	leads     bool
 	turnstile faultapi.Turnstile
 	live      *faultapi.Client
@@ -151,7 +151,8 @@ func (w *World) leader() int {
 	return max(0, slices.IndexFunc(w.processes[:w.plan.Replicas], func(p *Process) bool { return p != nil && p.leads }))
 }
 
-// lead starts the runnables of the leader. A further program has no other replicas, so it always leads.
+// lead starts the runnables of the leader. A program in Subject.Beside has no other replicas, so such a program
+// always leads.
 func (w *World) lead(p *Process) {
 	if w.plan.Replicas > 1 && !p.beside {
 		w.Logf("%sleads", p.label())
@@ -167,8 +168,8 @@ func needsLeader(r manager.Runnable) bool {
 }
 
 // syncPeriod is longer than client-go's wait of 100 ms between two checks of a handler's sync. Events are delivered
-// afterPolls after such a check: otherwise a queue's delay of 100 ms would end together with the check, and the order
-// of goroutines would decide whether a worker takes the request before or after the delay's end.
+// afterPolls after such a check. Otherwise a queue's delay of 100 ms would end at the time of a check, and the order
+// of goroutines would decide whether a worker takes the request before or after the end of the delay.
 const (
 	syncPeriod = 150 * time.Millisecond
 	afterPolls = 7 * time.Millisecond

@@ -6,15 +6,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rounds is the number of rounds after which a schedule that still has work counts as never coming to rest, and calls
-// is the largest number of calls by the controllers in a round.
+// rounds is the number of rounds after which a schedule that still has work fails as endless. callsPerRound is the
+// largest number of calls by the controllers in a round.
 const (
 	rounds        = 400
 	callsPerRound = 2000
 )
 
-// In a lull, all pending work is done in lullRounds rounds with a pause after each. Waits longer than these pauses are
-// not over afterwards. A long pause also shows retries that are made only after a while.
+// A lull does all pending work in lullRounds rounds with a pause after each round. Waits longer than all pauses
+// together are not over afterwards. A long pause also reveals retries that are made only after a while.
 const (
 	lullRounds = 20
 	lullPause  = 20 * time.Millisecond
@@ -72,7 +72,7 @@ func (w *World) settleOutside() {
 	w.Failf("rest", "nodes, garbage collection and others do not come to rest")
 }
 
-// lull does all pending work in the middle of a schedule, as far as possible without much time passing, so that the
+// lull does all pending work in the middle of a schedule, as far as possible in little simulated time, so that the
 // next step finds budgets just used up.
 func (w *World) lull() {
 	calm, outside := w.calm, w.subject.Outside != nil && w.Chance(50)
@@ -112,8 +112,8 @@ func (w *World) settleCaches() {
 	w.harvest()
 }
 
-// CatchUp delivers all events to the processes and carries out all their calls, without faults. CatchUp is for subjects
-// whose rules require up-to-date caches, and for subjects that need much time.
+// CatchUp delivers all events to the processes and carries out all their calls, without faults. Use CatchUp for rules
+// that require up-to-date caches, and for checks during which much simulated time passes.
 func (w *World) CatchUp() {
 	calm := w.calm
 	w.calm = true
@@ -162,8 +162,8 @@ type asked struct {
 	call       faultapi.Call
 }
 
-// checkIdle checks that, when nothing has changed, a reconcile sends no request, and that nobody has modified objects
-// of the cache.
+// checkIdle checks that, when nothing has changed, a reconcile sends no request, and that the controllers have not
+// modified objects of the cache.
 func (w *World) checkIdle() {
 	w.idle = true
 	w.Logf("one more look at everything")

@@ -68,9 +68,9 @@ func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, 
 	return s, errors.Join(errs...)
 }
 
-// Run plays the schedules given by plan and environment in parallel, and fails the test for each schedule that breaks a
-// rule. The schedules are parallel subtests and begin only after the test function has returned: put later work into
-// t.Cleanup.
+// Run plays the schedules given by the plan and the environment variables, and fails the test for each schedule that
+// breaks a rule. The schedules are parallel subtests and begin only after the test function has returned, so put
+// later work into t.Cleanup.
 func Run(t *testing.T, plan Plan) {
 	t.Helper()
 	plan = plan.complete()
@@ -134,8 +134,8 @@ func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violatio
 	return b.String()
 }
 
-// testPackage returns the import path of the package of the test that has made a plan with the function. Commands
-// accept the path in the test's module, and in every module that requires the test's module.
+// testPackage returns the import path of the package in which the function Plan.New is defined. The go command
+// accepts the path in the test's module, and in every module that requires the test's module.
 func testPackage(maker func(*World) Subject) string {
 	f := runtime.FuncForPC(reflect.ValueOf(maker).Pointer())
 	if f == nil {
@@ -155,9 +155,9 @@ func importPath(function string) string {
 	return dir + strings.TrimSuffix(name, "_test")
 }
 
-// Replay plays each of the first schedules twice and fails the test if the two differ: the controllers or the subject
-// then depend on more than the seed. Replay uses a single processor, because several processors may run goroutines that
-// the same answer wakes in any order.
+// Replay plays the schedules with the seeds 1 to seeds twice each, and fails the test if both runs of a schedule
+// differ: then the controllers or the subject depend on more than the seed. Replay sets GOMAXPROCS to 1, because
+// several processors may run goroutines that the same event wakes in any order.
 func Replay(t *testing.T, plan Plan, seeds int) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -25,12 +25,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// one is a controller that wants a Pod for each ControllerRevision, with a mistake given by the test.
+// one is a controller that creates a Pod for each ControllerRevision, with a mistake given by the test.
 type one struct {
 	client.Client
 	live client.Reader
 
-	fixedName bool // the right way: a second Pod of the name cannot be
+	fixedName bool // the correct way: a second Pod with the same name is impossible
 	extra     func(ctx context.Context, o *one, pods []corev1.Pod) error
 	retry     time.Duration // after a refusal; 0 leaves the retry to the queue
 }
@@ -99,7 +99,7 @@ func worst(t *testing.T, plan *Plan) (*Violation, uint64) {
 	return nil, 0
 }
 
-// TestRules: the harness's own demands on every controller. A correct controller passes.
+// TestRules: Run itself checks some rules for every controller. A correct controller passes.
 func TestRules(t *testing.T) {
 	for _, tt := range []struct {
 		name, rule string
@@ -145,7 +145,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestReport: a failure is reported as short as possible, and the reported command plays the failure again.
+// TestReport: a failing schedule is shortened before the report, and the reported command plays the failure again.
 func TestReport(t *testing.T) {
 	plan := onePlan(one{})
 	v, seed := worst(t, plan)
@@ -198,7 +198,7 @@ func refusing(retry time.Duration) one {
 	}}
 }
 
-// TestHotLoop: a write refused by a lasting policy may be retried, at first soon and then after growing waits.
+// TestHotLoop: a write that a lasting policy refuses may be retried only with growing waits.
 func TestHotLoop(t *testing.T) {
 	for _, tt := range []struct {
 		name, rule string
@@ -235,8 +235,8 @@ func TestHotLoop(t *testing.T) {
 	}
 }
 
-// TestDenies: a refused write does not happen, and is reported as refused, even to a dying process. The policy is not
-// asked if the server would not ask.
+// TestDenies: a refused write has no effect, and the log shows the refusal even if the process dies during the call.
+// Denies is not called if the server would return an error before admission.
 func TestDenies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -287,7 +287,7 @@ func TestDenies(t *testing.T) {
 	}
 }
 
-// TestFates: reads are never forbidden or invalid, writes now and then, and an invalid answer names a field.
+// TestFates: reads never fail as forbidden or invalid, writes sometimes do, and an invalid error names a field.
 func TestFates(t *testing.T) {
 	w := &World{}
 	got := map[string]int{}
@@ -315,7 +315,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestLull: in the middle of a schedule everything comes to rest, without much time passing.
+// TestLull: in the middle of a schedule, all pending work is done in little simulated time.
 func TestLull(t *testing.T) {
 	plan := onePlan(one{fixedName: true})
 	inner, rested, began := plan.New, 0, time.Time{}
@@ -349,8 +349,8 @@ func TestLull(t *testing.T) {
 	}
 }
 
-// TestBeside: a further program lives and dies by itself, its questions wait for the schedule, and no replica of the
-// controllers gives way to the program.
+// TestBeside: a program in Subject.Beside starts and dies independently, its calls to other systems wait for the
+// schedule, and the program does not count as a replica of the controllers.
 func TestBeside(t *testing.T) {
 	plan := onePlan(one{fixedName: true})
 	plan.Replicas = 2
@@ -391,7 +391,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestReportOfChance: a failure not derived from the seed alone is reported as such.
+// TestReportOfChance: if a failure does not depend on the seed alone, the report says so.
 func TestReportOfChance(t *testing.T) {
 	played := 0
 	plan := onePlan(one{fixedName: true})

@@ -49,7 +49,7 @@ func (s Script) String() string {
 	return strings.Join(parts, ",")
 }
 
-// maxStep limits the numbers of steps: nobody would read a longer schedule.
+// maxStep is the largest number of a step. A longer schedule would be of no use to a reader.
 const maxStep = 1_000_000
 
 // ParseScript reads steps and ranges of steps, separated by commas. The letter c after a step means that the step is
@@ -79,8 +79,8 @@ func ParseScript(text string) (Script, error) {
 	return out, nil
 }
 
-// Shrink returns a part of the script that still fails, with few steps and few faults. Shrink plays at most the given
-// number of scripts. fails must return true for the whole script.
+// Shrink returns a part of the script that still fails, with few steps and few faults. Shrink calls fails at most
+// plays times. fails must return true for the whole script.
 func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	try := func(candidate Script) bool {
 		if plays <= 0 {

@@ -67,7 +67,8 @@ func FuzzParseScript(f *testing.F) {
 	})
 }
 
-// needs fails exactly if the needed steps are played, and the faulty steps with faults.
+// needs returns a function for Shrink that returns true exactly if all needed steps are played, and the faulty steps
+// with faults.
 func needs(plays *int, faulty map[int]bool, needed ...int) func(chaos.Script) bool {
 	return func(s chaos.Script) bool {
 		*plays++

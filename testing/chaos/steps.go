@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// step plays a step, chosen at random with weights.
+// step plays a random step, chosen by weight.
 func (w *World) step() {
 	w.steps++
 	choices := []struct {
@@ -104,7 +104,8 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	case n < 7 && !call.IsRead():
 		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
 	case n < 8 && !call.IsRead():
-		// The error names a field, so that nobody confuses the error with a failed test operation of a JSON patch.
+		// The error names a field, because an invalid error without a field can mean a failed test operation of a
+		// JSON patch.
 		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
 		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
 	case n >= 8 && n < 11:
@@ -113,7 +114,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// passingError returns a random error that says nothing about the next attempt.
+// passingError returns a random temporary error, after which the next attempt may succeed.
 func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	switch n := w.rng.IntN(4); {
 	case n == 0:
@@ -126,8 +127,8 @@ func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	return serverError()
 }
 
-// conflict is the error for a write to an object that has changed since it was read. For a creation, the conflict is
-// with other requests charged to the same quota.
+// conflict returns the error for a write to an object that has changed since it was read. For a creation, the
+// conflict comes from the quota admission plugin: other requests change the same ResourceQuota.
 func conflict(call faultapi.Call) faultapi.Fate {
 	if call.Verb == "create" && call.Subresource == "" {
 		return faultapi.Fate{Before: apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "quota", fmt.Errorf("injected"))}
@@ -147,7 +148,7 @@ func answerLost() faultapi.Fate {
 	return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
 }
 
-// dieAt ends the process during a call that was, or was not, carried out.
+// dieAt ends the process during a call. By chance, the call was carried out or not.
 func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 	if w.Chance(50) {
 		call := waiting.Call
@@ -197,7 +198,7 @@ func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 	}
 }
 
-// checkRepeated fails the schedule if a pass has received the response to a write and sends the same write again
+// checkRepeated fails the schedule if a reconcile has received the response to a write and sends the same write again
 // without effect.
 func (w *World) checkRepeated(t *Task, call *faultapi.Call, effectless bool) {
 	text := call.String()
@@ -216,7 +217,7 @@ func (w *World) look(t *Task, call *faultapi.Call) {
 	}
 }
 
-// judge passes a write to the subject's function Wrote.
+// judge calls Subject.Wrote for a write that has changed an object.
 func (w *World) judge(t *Task, call faultapi.Call, before client.Object, version int64) {
 	if call.IsRead() || w.Server.Version() == version || w.subject.Wrote == nil {
 		return
@@ -252,7 +253,7 @@ func (w *World) begin(p *Process, waiting *faultapi.Waiting) {
 	w.harvest()
 }
 
-// news is a resource of a cache, or a watch, that has undelivered events.
+// news describes a cache's resource, or a watch, with undelivered events.
 type news struct {
 	what    string
 	behind  int
@@ -310,8 +311,9 @@ func (w *World) bookmark(p *Process) {
 	w.Logf("%sbookmarks", p.label())
 }
 
-// LoseState removes annotations of a Pod as a user might: some or all, from an unready Pod, or from any Pod that has
-// one of the keys. Sometimes LoseState writes other values instead, for example from an older version of the Pod.
+// LoseState removes some or all of the given annotations from a Pod, as a user might. The Pod is a random unready
+// Pod, or any Pod that has one of the keys. Sometimes LoseState writes other values instead, for example from an
+// older version of the Pod.
 func (w *World) LoseState(keys ...string) {
 	var pods, unready []*corev1.Pod
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -360,7 +362,7 @@ func (w *World) AnyPod() *corev1.Pod {
 	return pods[w.rng.IntN(len(pods))]
 }
 
-// nodeStep lets scheduler or kubelet do something for a Pod.
+// nodeStep lets the scheduler or a kubelet do some work for a random Pod.
 func (w *World) nodeStep() {
 	pod := w.AnyPod()
 	if pod == nil {

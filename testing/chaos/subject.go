@@ -12,44 +12,43 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Plan says which schedules to play.
+// Plan describes the schedules to play.
 type Plan struct {
 	// Scheme must contain Kinds and the core types.
 	Scheme *runtime.Scheme
-	// Kinds are kinds that the server has besides Pods, ControllerRevisions and PersistentVolumeClaims. If Nodes are
-	// among Kinds, a Pod that names a Node waits until the Node exists, and Pods of deleted Nodes are garbage collected
-	// after a while.
+	// Kinds are the kinds that the server has in addition to Pods, ControllerRevisions and PersistentVolumeClaims. If
+	// Nodes are among Kinds, a Pod that names a Node waits until the Node exists, and Pods of deleted Nodes are
+	// garbage collected after a while.
 	Kinds []client.Object
 	// Replicas is how many processes of the program run at a time; 0 means 1. The first is the leader: runnables that
 	// need leader election, such as controllers, run only in the leader.
 	Replicas int
 	// Seeds and Steps are used unless environment variables set other numbers; 0 means 300 schedules of 150 steps.
 	Seeds, Steps int
-	// If nobody has written anything for the time Quiet, the schedule counts as at rest; 0 means a minute. Quiet must
+	// Quiet is the time without any write after which the final state counts as reached; 0 means a minute. Quiet must
 	// be longer than every wait of the controllers, including the longest backoff after an error or a refusal.
-	// Otherwise the schedule ends before such a wait is over, and does not see what the controller does, or fails to
-	// do, afterwards.
+	// Otherwise the schedule ends before such a wait is over, and misses the controller's later actions.
 	Quiet time.Duration
 	// New makes the Subject of a schedule.
 	New func(*World) Subject
 }
 
-// Subject is what is tested, with its rules. Setup and Begin are required. The functions are called one at a time, and
-// call World.Failf if a rule is broken.
+// Subject contains the controllers under test and their rules. Setup and Begin are required. The functions are called
+// one at a time, and call World.Failf if a rule is broken.
 type Subject struct {
-	// Setup adds controllers and further runnables to the manager of a new process. Clients, caches and recorders must
-	// come from the manager. If code takes no clock, its time.Now is the clock of the schedule. If Setup returns an
-	// error, the schedule fails.
+	// Setup adds controllers and further runnables to the manager of a new process. Clients, caches and recorders
+	// must come from the manager. Code that calls time.Now directly also gets the time of the schedule. If Setup
+	// returns an error, the schedule fails.
 	Setup func(ctx context.Context, mgr manager.Manager) error
-	// Beside are further programs, such as a node agent: each has its own processes and caches. Requests to systems
-	// other than the API server must wait for the schedule in Process.Pass.
+	// Beside are further programs that run beside the controllers, such as a node agent. Each program has its own
+	// processes and caches. Requests to systems other than the API server must wait for the schedule in Process.Pass.
 	Beside []func(ctx context.Context, p *Process, mgr manager.Manager) error
 	// Begin creates the objects that exist before the first process starts.
 	Begin func()
-	// Users makes a single change as a user might, chosen with World.Rand.
+	// Users makes one random change that a user might make, chosen with World.Rand.
 	Users func()
-	// Outside does the usual work of all other clients, such as the owner of a lifecycle hook. Outside is called until
-	// it returns that no work is left.
+	// Outside does the usual work of all other clients, such as the owner of a lifecycle hook. Outside is called
+	// until changed is false.
 	Outside func() (changed bool)
 	// Settle changes objects so that the last requests of users can be fulfilled.
 	Settle func()
@@ -59,8 +58,8 @@ type Subject struct {
 	// also called when faults have stopped: Settle must lift lasting refusals. Writes through World.User are not
 	// refused.
 	Denies func(call faultapi.Call, before client.Object) error
-	// Looks is called before a reconcile begins, with a nil call, and before each of its calls to the API server: until
-	// then the reconcile may still have read the cache. In Looks, record the task's input in Task.View.
+	// Looks is called before a reconcile begins, with a nil call, and before each of its calls to the API server,
+	// because the reconcile may read the cache until its first write. In Looks, record the task's input in Task.View.
 	Looks func(*Task, *faultapi.Call)
 	// Wrote checks a write of the controllers that has changed an object.
 	Wrote func(*Write)
@@ -85,13 +84,12 @@ type Task struct {
 	// View holds what the subject stores about the task.
 	View any
 
-	sent map[string]bool // the writes that were answered
+	sent map[string]bool // the writes whose responses were received
 }
 
 // Write is a call of the controllers that has changed an object.
 type Write struct {
-	// Task is nil if the reconcile had ended before the call, which is possible if a request shares a write with other
-	// requests.
+	// Task is nil if the reconcile has ended before the call. This is possible if several reconciles share one write.
 	Task *Task
 	Call faultapi.Call
 	// Before is nil for a created object, After for a deleted object. Both belong to the server, so do not modify them.

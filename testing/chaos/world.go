@@ -58,7 +58,7 @@ func (w *World) Failf(rule, format string, args ...any) {
 	panic(stopSchedule{})
 }
 
-// blob matches encoded bytes, such as keys and certificates. Such bytes differ in each run, and say nothing to a
+// blob matches encoded bytes, such as keys and certificates. Such bytes differ in each run, and are of no use to a
 // reader.
 var blob = regexp.MustCompile(`[A-Za-z0-9+/]{60,}=*`)
 
@@ -96,8 +96,8 @@ func (w *World) Sleep(d time.Duration) {
 	w.harvest()
 }
 
-// Beside returns the lock for goroutines outside of the schedule, such as a simulated container runtime: such a
-// goroutine must hold the lock to read or change the World, its Nodes and its Subject.
+// Beside returns the lock for goroutines outside of the schedule, such as the goroutines of a simulated container
+// runtime. Such a goroutine must hold the lock while it reads or changes the World, its Nodes and its Subject.
 func (w *World) Beside() sync.Locker { return &w.beside }
 
 // wait returns when all goroutines are blocked.
@@ -108,14 +108,14 @@ func (w *World) wait() {
 }
 
 // meet tells the race detector that goroutines outside of the schedule run only while the schedule waits. The race
-// detector does not know that synctest.Wait returns after goroutines have ended, and that a goroutine woken by a timer
-// runs after the steps before the sleep.
+// detector does not know two facts: synctest.Wait returns only after goroutines have ended, and a goroutine woken by
+// a timer runs after the steps that precede the sleep.
 func (w *World) meet() {
 	w.beside.Lock()
 	defer w.beside.Unlock()
 }
 
-// enter makes the random source of a step.
+// enter sets the random source of a step.
 func (w *World) enter(step int, calm bool) {
 	w.rng = rand.New(rand.NewPCG(w.seed, uint64(step)))
 	w.calm = calm || w.over

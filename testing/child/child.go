@@ -50,8 +50,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Run runs a command and waits for its end. If ctx ends first, Run interrupts the whole group: the go command, for
-// example, has compilers as children.
+// Run runs a command and waits for its end. If ctx ends first, Run interrupts the whole process group, because a
+// command can have children: the go command, for example, starts compilers.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	p, err := Start(cmd)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// State says how the program has ended, such as "exit status 0" or "signal: killed".
+// State returns a text about the end of the program, such as "exit status 0" or "signal: killed", or "running".
 func (p *Process) State() string {
 	if !p.Ended() {
 		return "running"
@@ -102,8 +102,8 @@ func (p *Process) Ended() bool {
 // Signal sends a signal to the whole process group.
 func (p *Process) Signal(sig syscall.Signal) { _ = syscall.Kill(-p.ID(), sig) }
 
-// Stop sends the signal to the whole process group, kills what still runs after the grace period, and returns when the
-// program has ended.
+// Stop sends the signal to the whole process group, kills the processes that still run after the grace period, and
+// returns when the program has ended.
 func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
 	if p.Ended() {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// A program gets a free port, runs beside the test, and is asked to end before the kill.
+// A program gets a free port and runs during the test. Stop sends SIGTERM first, and would kill the program only
+// after the grace period.
 func Example() {
 	port, err := child.FreePort(context.Background(), "localhost")
 	if err != nil {

@@ -17,7 +17,7 @@ func FreePort(ctx context.Context, address string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
-// EndOfLog returns the last 4,000 bytes of a file, or why the file cannot be read.
+// EndOfLog returns the last 4,000 bytes of a file, or the error if the file cannot be read.
 func EndOfLog(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -20,9 +20,10 @@ const (
 	// BrokenImage names images (separated by commas, "*" for all) that cannot be pulled: a container that must run such
 	// an image stops and waits in ImagePullBackOff until its spec names another image.
 	BrokenImage = "sim.workloadkit.io/broken-image"
-	// Stopped names instances of containers ended by somebody else than the kubelet, in JSON: the ID of the instance by
-	// the name of the container. A named instance ends, and the container starts anew, after StartDelay, unless the Pod
-	// has restartPolicy Never. Package podview of module testing/fakecri writes the annotation.
+	// Stopped names container instances that another program than the kubelet has ended. The value is JSON with the
+	// ID of the instance for each container name. A named instance ends, and the container starts again after
+	// StartDelay, unless the Pod has restartPolicy Never. Package podview of module testing/fakecri writes the
+	// annotation.
 	Stopped = "sim.workloadkit.io/stopped"
 	// StartDelay is how long containers take to start, at first and after a change of their image: a Go duration, or a
 	// whole number of milliseconds. If the annotation is missing, containers start at once, in a single write of the

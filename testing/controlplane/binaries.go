@@ -30,8 +30,8 @@ func Binaries() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
 }
 
-// Binary returns the path of the named binary, and builds the binary if it is missing. Of the options only Binaries and
-// Progress are used. Concurrent calls, even in several processes, build the binary only once.
+// Binary returns the path of the named binary, and builds the binary if it is missing. Binary uses only the options
+// Binaries and Progress. Concurrent calls, even in several processes, build the binary only once.
 func Binary(ctx context.Context, name string, opts Options) (string, error) {
 	paths, err := buildBinaries(ctx, []string{name}, opts)
 	if err != nil {

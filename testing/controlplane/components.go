@@ -49,7 +49,7 @@ func (l layout) create() error {
 	return nil
 }
 
-// ports are the ports of a control plane, chosen anew for each start.
+// ports are the ports of a control plane. Each start chooses new ports.
 type ports struct{ etcd, etcdPeer, api int }
 
 // freePorts asks the kernel for free ports on the loopback address.

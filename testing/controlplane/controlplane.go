@@ -35,7 +35,7 @@ const (
 	pollInterval   = 25 * time.Millisecond
 )
 
-// Options describe the control plane that Start starts. All fields except Dir may be zero.
+// Options describe the control plane to start. All fields except Dir may be zero.
 type Options struct {
 	// Dir holds the kubeconfig, certificates, logs and data. A missing Dir is created. Only one control plane can run
 	// in Dir at a time.
@@ -45,9 +45,9 @@ type Options struct {
 	// AuditLog is a file to which a JSON line per request is written, at level Metadata, as soon as the request has
 	// been answered. Lines are appended to the file. If empty, requests are not audited.
 	AuditLog string
-	// Binaries is the directory of the binaries. Missing binaries are built; existing binaries are used. If empty, the
-	// directory is that in the environment variable WORKLOADKIT_BINARIES, or else a directory in the user's cache whose
-	// name depends on the versions.
+	// Binaries is the directory of the binaries. Missing binaries are built; existing binaries are used. If empty,
+	// Start uses the directory in the environment variable WORKLOADKIT_BINARIES, or else a directory in the user's
+	// cache whose name depends on the versions.
 	Binaries string
 	// Progress receives a message for every slow step. Nil means no messages.
 	Progress io.Writer
@@ -56,7 +56,8 @@ type Options struct {
 	// FeatureGates are set on kube-apiserver, kube-controller-manager and kube-scheduler.
 	FeatureGates map[string]bool
 	// LeaseDuration is the duration of the leases of simulated Nodes, at most 5 minutes; 0 means 40 seconds, as in
-	// kubelets. Thousands of Nodes need longer leases: the renewals, four in each duration, would need all cores.
+	// kubelets. Thousands of Nodes need longer leases, because each Node renews its lease four times in each
+	// duration, and the renewals would use all cores.
 	LeaseDuration time.Duration
 }
 
@@ -276,8 +277,8 @@ func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
 }
 
 // StopAPIServer ends kube-apiserver: in an orderly way, or by force if clients delay the end by two seconds. etcd and
-// its data are kept. The components that need the API server are ended too, because otherwise they would notice its
-// return only slowly. StopAPIServer returns ErrNotOwner for a joined control plane.
+// its data are kept. The components that need the API server are ended too, because running components would
+// reconnect only after a long backoff. StopAPIServer returns ErrNotOwner for a joined control plane.
 func (c *ControlPlane) StopAPIServer() error {
 	if c.unlock == nil {
 		return fmt.Errorf("stop kube-apiserver: %w", ErrNotOwner)

@@ -13,14 +13,14 @@
 //
 // # Binaries
 //
-// The binaries are built once from Go modules with the go command on PATH, into the user's cache directory; the first
-// build takes minutes, later starts need no build. [Binary] builds or finds a binary.
+// The go command on PATH builds the binaries once from Go modules, into the user's cache directory. The first build
+// takes minutes; later starts need no build. [Binary] builds or finds a binary.
 //
 // # Processes and data
 //
-// A control plane uses a directory and runs as long as the process that started it: on Linux the kernel kills the
-// children when the process dies in any way, and a later [Start] in the same directory begins with an empty cluster.
-// Tests use package controlplanetest.
+// A control plane uses a directory, and runs until the process that called [Start] ends: on Linux the kernel kills
+// the children, however the process dies. A later Start in the same directory begins with an empty cluster. Tests use
+// package controlplanetest.
 package controlplane
 
 //go:generate go run ../internal/bundle/generate binaries binaries.txtar go.mod go.sum etcd/main.go

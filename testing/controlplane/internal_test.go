@@ -55,7 +55,7 @@ func TestBinaryUnknown(t *testing.T) {
 	}
 }
 
-// An interrupted build leaves neither the compilers nor half a binary.
+// TestBinaryInterrupted: after an interrupted build, no compiler runs any more, and no incomplete binary is left.
 func TestBinaryInterrupted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -76,8 +76,7 @@ func TestBinaryInterrupted(t *testing.T) {
 	}
 }
 
-// TestKillRecorded: a command's own children end with the command, even a child ignoring the polite signal, like
-// background jobs of a shell. Only the recorded process is killed, not a later process with the same number.
+// TestKillRecorded: only the recorded process is killed, not a later process with the same number.
 func TestKillRecorded(t *testing.T) {
 	t.Parallel()
 	p, err := child.Start(exec.Command("sleep", "600"))

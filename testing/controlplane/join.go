@@ -35,10 +35,10 @@ func writeOffer(l layout, opts Options) error {
 	return nil
 }
 
-// Join returns the control plane that another process has started in opts.Dir. The control plane must have everything
-// that the options ask for: at least as many Nodes, an audit log (at any path) if the options name an audit log, and
-// the same flags and feature gates. Otherwise the error says what is missing. Binaries and Progress are not used. Stop
-// does not stop a joined control plane, and its API server cannot be stopped.
+// Join returns the control plane that another process has started in opts.Dir. The control plane must fulfil the
+// options: at least as many Nodes, an audit log (at any path) if the options name an audit log, and the same flags
+// and feature gates. Otherwise the error says what is missing. Binaries and Progress are not used. Stop does not stop
+// a joined control plane, and its API server cannot be stopped.
 func Join(ctx context.Context, opts Options) (*ControlPlane, error) {
 	opts, err := opts.complete()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// TestJoin: a joiner uses a control plane and cannot end the control plane.
+// TestJoin: a process that joins a control plane can use the control plane and cannot stop the control plane.
 func TestJoin(t *testing.T) {
 	owner := env.Start(t) // of 4 Nodes
 	dir := filepath.Dir(owner.Kubeconfig())

@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestKill: a process killed by SIGKILL takes its control plane along, and its directory can be reused.
+// TestKill: when a process is killed by SIGKILL, its control plane ends too, and its directory can be reused.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

@@ -110,7 +110,7 @@ func (f fixture) setGate(name, status string) {
 	f.patch(name, fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test"}]}}`, gate, status), "status")
 }
 
-// expect polls until the Pod's status, in short, is as wanted.
+// expect polls until the summary of the Pod's status equals want.
 func (f fixture) expect(name string, want status) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
@@ -167,7 +167,7 @@ func shortContainer(c *corev1.ContainerStatus) string {
 	return text
 }
 
-// running is the status of newPod's Pod when all is well, changed as told.
+// running returns the status of newPod's Pod when all containers run and are ready, with the given changes.
 func running(change ...func(*status)) status {
 	s := status{
 		Phase: corev1.PodRunning, Observed: true,
@@ -311,7 +311,7 @@ func TestPodChanges(t *testing.T) {
 	}
 }
 
-// compareIDs checks for new container IDs exactly for changed images.
+// compareIDs checks that exactly the containers with a changed image have new IDs.
 func compareIDs(t *testing.T, before, after *corev1.Pod) {
 	t.Helper()
 	for i := range before.Status.ContainerStatuses {
@@ -333,7 +333,7 @@ func TestResize(t *testing.T) {
 	f := newFixture(t)
 	f.create(newPod("p"))
 	f.expect("p", running())
-	// A kubelet short of room leaves the condition behind until the shortage ends.
+	// A kubelet without free resources leaves the condition PodResizePending until resources are free.
 	f.patch("p", `{"status":{"conditions":[{"type":"PodResizePending","status":"True","reason":"Deferred"}]}}`, "status")
 	f.patch("p", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`, "resize")
 	f.expect("p", running())
@@ -378,8 +378,8 @@ func TestReadinessGate(t *testing.T) {
 	f.expect("p", want)
 }
 
-// TestReadyIsNotWrittenAgain: a controller that writes the gate together with the right Ready condition leaves the
-// kubelet nothing to write.
+// TestReadyIsNotWrittenAgain: if a controller writes the gate's condition together with the right Ready condition,
+// the kubelet does not write.
 func TestReadyIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const prefix = "Ready=False ReadinessGatesNotReady "
@@ -402,7 +402,7 @@ func TestReadyIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("gate %s: the Pod was written again: resource version %s, want %s", status, got, written.ResourceVersion)
 		}
 	}
-	// Where Ready is wrong, the kubelet does write.
+	// If the Ready condition is wrong, the kubelet writes.
 	f.patch("p", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")
 	f.expect("p", running(conditions(gate+"=False", "Initialized=True", "ContainersReady=True", prefix+closed)))
 }
@@ -435,8 +435,8 @@ func TestStartDelay(t *testing.T) {
 	}
 }
 
-// TestReportedImages: Nodes report as containerd does. Neither the reported image nor, with shared digests, the image
-// ID proves the requested image.
+// TestReportedImages: Nodes report images as containerd does. The reported image need not be the requested image. If
+// images share a digest, the image ID does not identify the requested image either.
 func TestReportedImages(t *testing.T) {
 	t.Parallel()
 	const digest = "sha256:aaaa"
@@ -502,7 +502,7 @@ func TestReportedImages(t *testing.T) {
 			f.expect("p", tt.start)
 			before := f.get("p").Status.ContainerStatuses[0]
 			f.patch("p", tt.patch)
-			f.create(newPod("next")) // events are handled in order: once the next Pod runs, kwok has handled the patch
+			f.create(newPod("next")) // kwok handles events in order, so when the next Pod runs, kwok has handled the patch
 			f.expect("next", running())
 			f.expect("p", tt.want)
 			after := f.get("p").Status.ContainerStatuses[0]
@@ -665,7 +665,8 @@ func TestAuditLog(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %s %s %s/%s %d", agent, e.Level, e.Stage, e.Verb, e.ObjectRef.Subresource, e.ResponseStatus.Code))
 	}
-	// An answer stands in the log when the API server gets to write the line: the scheduler may have bound the Pod by then.
+	// The API server writes the line of a request slightly after the response, so the scheduler may have bound the
+	// Pod before.
 	slices.Sort(got)
 	want := []string{
 		"kube-scheduler Metadata ResponseComplete create/binding 201",
@@ -677,8 +678,8 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// TestStopped: an instance that somebody ended is replaced, after the usual delay, and the annotation then names nothing. A
-// Pod with restartPolicy Never ends with its last container.
+// TestStopped: an instance named in the annotation Stopped is replaced after the usual delay, and the annotation then
+// has no effect. A Pod with restartPolicy Never ends with its last container.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -718,7 +719,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestEphemeralPrograms: an ephemeral container ends when its program does, with the program's code.
+// TestEphemeralPrograms: an ephemeral container ends when its program ends, with the program's exit code.
 func TestEphemeralPrograms(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -772,7 +773,7 @@ func TestEphemeralPrograms(t *testing.T) {
 	}
 	expectEphemeral(want)
 
-	// Stopped ones end, and do not start again.
+	// Stopped ephemeral containers end, and do not start again.
 	id := f.get("p").Status.EphemeralContainerStatuses[5].ContainerID
 	f.patch("p", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.Stopped, fmt.Sprintf(`{"e05":%q}`, id)))
 	want[5] = "e05 tool:1 terminated:Error:143 restarts=0"

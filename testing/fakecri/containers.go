@@ -85,8 +85,7 @@ func nanoseconds(t time.Time) int64 {
 func containerID(c *Container) string { return c.ID }
 func sandboxID(s *Sandbox) string     { return s.ID }
 
-// find returns the index of the object with an ID. The beginning of an ID is enough, if no other ID begins in the same
-// way.
+// find returns the index of the object with an ID. A prefix of the ID is enough if no other ID has the same prefix.
 func find[T any](all []T, idOf func(*T) string, id string) (int, error) {
 	if id == "" {
 		return -1, errors.New("prefix can't be empty")
@@ -199,7 +198,7 @@ func (r *runtimeService) ExecSync(ctx context.Context, request *runtimeapi.ExecS
 	if err != nil {
 		return nil, fmt.Errorf("failed to exec in container: %w", err)
 	}
-	// As in containerd, truncating the output does not help much: the response is still too large for a message.
+	// The output is truncated as in containerd, although the response can still be too large for a gRPC message.
 	return &runtimeapi.ExecSyncResponse{
 		Stdout: out[:min(len(out), maxMessage)], Stderr: errOut[:min(len(errOut), maxMessage)], ExitCode: code,
 	}, nil

@@ -12,11 +12,11 @@ type Faults interface {
 	Next(ctx context.Context, method string, request any) Fault
 }
 
-// Fault is what happens to a call. With the zero value, the call succeeds.
+// Fault is the outcome of a call. With the zero value, the call succeeds.
 type Fault struct {
-	// Delay is how long the call waits before anything else happens, unless the caller gives up.
+	// Delay is how long the call waits before its execution or its fault, unless the caller gives up.
 	Delay time.Duration
-	// Done carries out the call before the fault, so that only the response is lost.
+	// Done means that the call is carried out before the fault, so that only the response is lost.
 	Done bool
 	Kind Kind
 	// Err is the error of a call if Kind is Fail; a gRPC status error keeps its code.
@@ -34,7 +34,7 @@ const (
 	Hang Kind = "Hang"
 	// Drop closes the caller's connection.
 	Drop Kind = "Drop"
-	// Restart restarts the runtime: all connections break, and the socket is created anew.
+	// Restart restarts the runtime: all connections break, and the socket is created again.
 	Restart Kind = "Restart"
 )
 
@@ -56,8 +56,8 @@ func (p *Plan) Queue(method string, faults ...Fault) {
 	p.queued[method] = append(p.queued[method], faults...)
 }
 
-// Keep sets a fault for all calls of a method that have no queued fault. If fault is the zero Fault, Keep removes the
-// fault set before.
+// Keep sets a fault for all calls of a method that have no queued fault. With the zero Fault, Keep removes the fault
+// that an earlier call has set.
 func (p *Plan) Keep(method string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

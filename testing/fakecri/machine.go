@@ -15,16 +15,16 @@ type Machine interface {
 	Sandboxes() []Sandbox
 	// Containers returns all containers, including ended containers, in any order.
 	Containers() []Container
-	// Stop ends a running container, at the latest after the grace period, and returns when the container has ended. If
-	// ctx ends, only the wait ends.
+	// Stop ends a running container, at the latest after the grace period, and returns when the container has ended.
+	// If ctx ends, Stop returns, but the container still ends.
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	// Exec runs a program in a running container, until the program ends or ctx ends. If the program cannot be started,
 	// Exec returns an error.
 	Exec(ctx context.Context, id string, argv []string) (out, errOut []byte, code int32, err error)
 }
 
-// ErrNotFound is the error that a Machine or Images returns for an object that does not exist. The server answers with
-// code NotFound.
+// ErrNotFound is the error that a Machine or Images returns for an object that does not exist. The server's response
+// then has the code NotFound.
 var ErrNotFound = errors.New("not found")
 
 // Sandbox is the sandbox in which a Pod's containers run.
@@ -34,7 +34,7 @@ type Sandbox struct {
 	Created                  time.Time
 	Ended                    bool
 	IP                       string
-	// Labels and Annotations are the Pod's, together with the kubelet's labels.
+	// Labels and Annotations are the Pod's labels and annotations, with the kubelet's labels added.
 	Labels, Annotations map[string]string
 }
 
@@ -50,7 +50,7 @@ type Container struct {
 	ExitCode                   int32
 	// Reason and Message explain why the container has ended; an empty Reason is derived from the exit code.
 	Reason, Message string
-	// Image is the image's name in the Pod, and ImageID the image to which the name was resolved.
+	// Image is the image's name in the Pod. ImageID is the ID of the image to which the name was resolved.
 	Image, ImageID string
 	// Labels and Annotations are set by the kubelet.
 	Labels, Annotations map[string]string

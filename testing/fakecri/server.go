@@ -24,7 +24,7 @@ import (
 // maxMessage is the largest size of a message in containerd.
 const maxMessage = 16 << 20
 
-// Options say what the server serves.
+// Options are the options of a Server.
 type Options struct {
 	// Machine is required.
 	Machine Machine
@@ -139,7 +139,7 @@ func (s *Server) down() {
 	s.life = nil
 }
 
-// Restart stops and starts the runtime: the socket is then a new file of the same name.
+// Restart stops and starts the runtime. The socket is then a new file with the same name.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,7 @@ func hangUp(ctx context.Context) {
 	}
 }
 
-// answer gives an error the gRPC code that containerd uses.
+// answer returns an error with the gRPC code that containerd uses.
 func answer(err error) error {
 	if err == nil {
 		return nil

@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/scripted"
 )
 
-// like plays the program of the images of a real Node.
+// like simulates the test program in the images of package realnode.
 func like(ctx context.Context, argv []string) (out, errOut []byte, code int32, err error) {
 	switch strings.Join(argv, " ") {
 	case "/app":
@@ -40,7 +40,7 @@ func like(ctx context.Context, argv []string) (out, errOut []byte, code int32, e
 	return nil, nil, 0, errors.New("executable file not found in $PATH")
 }
 
-// started is a runtime with a Pod as in the table.
+// started returns a runtime with the Pod that the table needs.
 func started(t *testing.T, opts fakecri.Options) (*fakecri.Server, *corev1.Pod) {
 	t.Helper()
 	pod := newPod("127.0.0.1:5000/app:v1")
@@ -85,7 +85,8 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "cri.sock")
 }
 
-// TestTable: the fake answers as containerd does, on a pipe and on a socket. The same table runs against containerd.
+// TestTable: the fake gives the same responses as containerd, on a pipe and on a socket. TestContainerd runs the same
+// table with containerd.
 func TestTable(t *testing.T) {
 	t.Run("pipe", func(t *testing.T) {
 		server, pod := started(t, fakecri.Options{})
@@ -122,7 +123,7 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestImageNames: an image is found by incomplete names, and removed under all of them.
+// TestImageNames: an image is found by incomplete names, and RemoveImage removes all names of the image.
 func TestImageNames(t *testing.T) {
 	images := imagestore.New(nil)
 	images.Add("org/app")
@@ -165,7 +166,7 @@ func TestExecOutputIsLimited(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Stop()
-			// The client would take more.
+			// The client accepts larger messages, so only the server's limit matters.
 			conn := dialled(t, "passthrough:///x", grpc.WithContextDialer(server.Dial), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 			response, err := runtimeapi.NewRuntimeServiceClient(conn).ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: "c1"})
 			if status.Code(err) != tt.want || err == nil && (len(response.GetStdout()) != tt.out || response.GetExitCode() != 3) {
@@ -175,7 +176,7 @@ func TestExecOutputIsLimited(t *testing.T) {
 	}
 }
 
-// TestFaults: each fault does to a call what the plan says, the next call works, and nothing is left running.
+// TestFaults: each fault of the plan has its effect on one call, the next call succeeds, and no goroutine is left.
 func TestFaults(t *testing.T) {
 	const limit = time.Minute
 	for _, tt := range []struct {
@@ -236,8 +237,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRestartReplacesTheSocket: a restart makes a new socket of the same name, and clients of the old connection come
-// back.
+// TestRestartReplacesTheSocket: a restart creates a new socket with the same name, and clients of the old connection
+// reconnect.
 func TestRestartReplacesTheSocket(t *testing.T) {
 	path := socket(t)
 	server, _ := started(t, fakecri.Options{Socket: path})
@@ -257,14 +258,14 @@ func TestRestartReplacesTheSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Down()
-	conn.WaitForStateChange(t.Context(), connectivity.Ready) // or the next call goes out on the broken connection
+	conn.WaitForStateChange(t.Context(), connectivity.Ready) // otherwise the next call could use the broken connection
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket of a runtime that is down: error %v, want none", err)
 	}
 	if _, err := server.Dial(t.Context(), ""); err == nil {
 		t.Error("a runtime that is down was reached")
 	}
-	if err := os.WriteFile(path+".other", nil, 0o600); err != nil { // takes the inode
+	if err := os.WriteFile(path+".other", nil, 0o600); err != nil { // takes the inode of the removed socket
 		t.Fatal(err)
 	}
 	if err := server.Up(); err != nil {
@@ -291,7 +292,7 @@ func TestStartNames(t *testing.T) {
 	}
 }
 
-// TestThousands: a thousand runtimes answer within this process, and none leaves a connection.
+// TestThousands: a thousand runtimes respond in this process, and no connection is left open.
 func TestThousands(t *testing.T) {
 	var servers []*fakecri.Server
 	for range 1000 {

@@ -26,7 +26,7 @@ type subject struct {
 	pod     *corev1.Pod
 	image   string // the tag, in full
 	missing string // a tag that the registry lacks
-	// From the first lists, for the requests to come.
+	// These IDs come from the first lists, and are used in later requests.
 	container, sandbox, imageID, digest string
 }
 
@@ -55,20 +55,20 @@ func (s *subject) ours() *runtimeapi.ContainerFilter {
 	return &runtimeapi.ContainerFilter{LabelSelector: map[string]string{containerconfig.PodUIDLabel: string(s.pod.UID)}}
 }
 
-// words puts names in place of values of this run.
+// words replaces values that differ between runs by fixed names.
 func (s *subject) words(text string) string {
 	return strings.NewReplacer(s.container, "CONTAINER", s.sandbox, "SANDBOX", s.imageID, "IMAGEID", s.digest, "DIGEST",
 		s.image, "TAG", string(s.pod.UID), "UID", s.pod.Status.PodIP, "PODIP").Replace(text)
 }
 
-// row is a call of CRI with the wanted answer. Rows run in order.
+// row is a call of CRI with the wanted response. Rows run in order.
 type row struct {
 	name string
 	do   func(ctx context.Context, s *subject) (string, error)
 	want string
 }
 
-// run calls a runtime, and compares the answers.
+// run sends the calls of all rows to a runtime, and compares the responses.
 func (s *subject) run(t *testing.T, rows []row) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func showStatus(c *runtimeapi.ContainerStatus) string {
 		" code ", c.GetExitCode(), " reason ", c.GetReason(), " started ", c.GetStartedAt() > 0, " finished ", c.GetFinishedAt() > 0)
 }
 
-// verbose picks from the information about the container.
+// verbose returns some of the verbose information about the container as text.
 func verbose(ctx context.Context, s *subject) (string, error) {
 	response, err := s.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: s.container, Verbose: true})
 	if err != nil {
@@ -159,7 +159,7 @@ func verbose(ctx context.Context, s *subject) (string, error) {
 	slices.SortFunc(info.Config.Envs, func(a, b struct{ Key, Value string }) int { return strings.Compare(a.Key, b.Key) })
 	slices.Sort(info.RuntimeSpec.Process.Env)
 	for _, e := range info.Config.Envs {
-		if !strings.Contains(e.Key, "_") { // services have variables too
+		if !strings.Contains(e.Key, "_") { // leaves out the variables of services
 			out = append(out, "config "+e.Key+"="+e.Value)
 		}
 	}
@@ -228,7 +228,8 @@ func pull(name func(*subject) string) func(context.Context, *subject) (string, e
 	}
 }
 
-// table is the calls and the wanted answers of any runtime. The last rows stop the container.
+// table returns the calls and the wanted responses, which are the same for any runtime. The last rows stop the
+// container.
 func table(s *subject) []row {
 	const running = "CONTAINER app 0 CONTAINER_RUNNING in SANDBOX of IMAGEID asked TAG ref IMAGEID id IMAGEID created true"
 	const image = "IMAGEID [TAG] [DIGEST] sized true"
@@ -333,7 +334,7 @@ func table(s *subject) []row {
 	}
 }
 
-// newPod is the Pod of a subject, as in a manifest.
+// newPod returns the Pod of a subject, as a user would create the Pod.
 func newPod(image string) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = "fake-1", "default"

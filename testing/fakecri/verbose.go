@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// containerInfo is the part of containerd's verbose information about a container that the server knows.
+// containerInfo is the part of containerd's verbose information about a container that the server returns.
 type containerInfo struct {
 	SandboxID      string                      `json:"sandboxID"`
 	Pid            uint32                      `json:"pid"`

@@ -14,14 +14,15 @@ const (
 	tokenLife = 5 * time.Minute
 )
 
-// Access says who may pull.
+// Access defines which users may pull, and how clients prove their identity.
 type Access struct {
 	// Users are the passwords by user name.
 	Users map[string]string
-	// IdentityTokens are the names of users by identity token. With an identity token, a client gets tokens.
+	// IdentityTokens are the names of users by identity token. A client exchanges an identity token for an access
+	// token.
 	IdentityTokens map[string]string
-	// Bearer makes clients get tokens from the registry's token endpoint. Otherwise clients send name and password with
-	// each request.
+	// Bearer means that clients must get access tokens from the registry's token endpoint. Otherwise clients send
+	// name and password with each request.
 	Bearer bool
 	// TokenLife is the time in which a token is valid; 0 means 5 minutes.
 	TokenLife time.Duration
@@ -33,8 +34,9 @@ type token struct {
 	ends             time.Time
 }
 
-// Protect restricts pulls from a repository, and from all repositories whose names begin with the repository's name and
-// "/". An empty name restricts all repositories. The longest matching name counts. Without Protect, pulls need no credential.
+// Protect restricts pulls from a repository, and from all repositories whose names begin with the repository's name
+// and "/". An empty name restricts all repositories. The longest matching name applies. Without Protect, pulls need
+// no credential.
 func (r *Registry) Protect(repository string, access Access) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +62,7 @@ func (r *Registry) accessTo(repository string) (access Access, restricted bool) 
 	return access, restricted
 }
 
-// whoAsks says whose credential a request has, and whether the request is allowed.
+// whoAsks returns a description of the request's credential, and whether the request is allowed.
 func (r *Registry) whoAsks(request *http.Request, repository string) (who string, allowed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +90,8 @@ func (a *Access) knows(name, password string) bool {
 	return found && known == password
 }
 
-// challenge says how to get access to a repository. An invalid token is named as such (RFC 6750), because clients keep
-// their token otherwise.
+// challenge returns the header WWW-Authenticate, which says how to get access to a repository. For an invalid token,
+// the header contains error="invalid_token" (RFC 6750), because clients would otherwise keep the token.
 func (r *Registry) challenge(request *http.Request, repository string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// A token ends, also between the manifest and the layer.
+// TestTokenEnds: a token expires, even between the requests for the manifest and for the layer.
 func TestTokenEnds(t *testing.T) {
 	r, err := New(t.Context())
 	if err != nil {

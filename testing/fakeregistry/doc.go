@@ -7,10 +7,10 @@
 //	digest, err := r.Push("team/app", "v1", fakeregistry.Image{Entrypoint: []string{"/app"}, Files: files})
 //	r.Protect("team", fakeregistry.Access{Users: map[string]string{"ci": "secret"}, Bearer: true})
 //	... the runtime pulls r.Host() + "/team/app:v1" ...
-//	for _, request := range r.Requests() { ... } // who has asked for what, with which credential
+//	for _, request := range r.Requests() { ... } // each request, with its credential
 //
-// [Access] says who may pull the images of a repository: by HTTP Basic, or by tokens with an end, from the registry's
-// own token endpoint. [Fault] makes a repository slow, busy, or broken.
+// [Access] defines which users may pull the images of a repository: by HTTP Basic, or by expiring tokens from the
+// registry's own token endpoint. [Fault] makes a repository slow, busy, or broken.
 //
-// A Registry cannot be pushed to over HTTP, and does not speak TLS.
+// A Registry does not support pushes over HTTP, or TLS.
 package fakeregistry

@@ -10,19 +10,19 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// Fault makes a repository serve badly. The zero value is no fault.
+// Fault makes a repository slow, busy, or broken. The zero value means no fault.
 type Fault struct {
-	// Busy is the number of requests that are refused with status 429 and the header Retry-After, rounded down to
-	// seconds.
+	// Busy is the number of requests that are refused with status 429. RetryAfter, rounded down to seconds, is the
+	// value of the header Retry-After.
 	Busy       int
 	RetryAfter time.Duration
-	// Delay is the time before each answer. Credentials are checked before the delay.
+	// Delay is the time before each response. Credentials are checked before the delay.
 	Delay time.Duration
 	// BytesPerSecond is the speed of blobs; 0 means full speed.
 	BytesPerSecond int
 	// CutAfter ends the connection after a number of bytes of each blob; 0 means never.
 	CutAfter int
-	// Hang holds up blobs until the client ends the request, or the Fault is replaced.
+	// Hang delays blobs until the client ends the request or the Fault is replaced.
 	Hang bool
 }
 
@@ -44,7 +44,7 @@ func (r *Registry) SetFault(repository string, f Fault) {
 	r.faults[repository] = &fault{Fault: f, busy: f.Busy, replaced: make(chan struct{})}
 }
 
-// answer is a Fault as it applies to a request.
+// answer is the effect of a Fault on one request.
 type answer struct {
 	Fault
 
@@ -85,7 +85,7 @@ func (a *answer) serve(w http.ResponseWriter, request *http.Request, b blob) {
 	if a.Delay > 0 && sleep.For(request.Context(), a.Delay) != nil {
 		return
 	}
-	if b.Digest == "" { // the client asks whether the registry is there
+	if b.Digest == "" { // a request for /v2/, with which a client checks that the registry exists
 		return
 	}
 	w.Header().Set("Content-Type", b.MediaType)
@@ -100,8 +100,8 @@ func (a *answer) serve(w http.ResponseWriter, request *http.Request, b blob) {
 	}
 }
 
-// send sends a blob slowly, and ends the connection where the Fault says so. The client's wish for a part of the blob is
-// ignored, so that a client that goes on after the cut gets no further.
+// send sends a blob slowly, and closes the connection after the number of bytes in CutAfter. send ignores the header
+// Range, so that a client that resumes after the cut makes no progress.
 func (a *answer) send(ctx context.Context, w http.ResponseWriter, content []byte) {
 	part := len(content)
 	if a.BytesPerSecond > 0 {

@@ -17,17 +17,17 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// Image is an image with a single layer that is not compressed, for Linux on the processor of the test.
+// Image is an image with a single uncompressed layer, for Linux and the processor architecture of the test.
 type Image struct {
 	// Files are the files and directories. Images with the same Files share the layer.
 	Files []File
-	// Entrypoint is the program with arguments, and Env the environment as "NAME=value".
+	// Entrypoint is the program with its arguments. Env is the environment as "NAME=value".
 	Entrypoint, Env []string
 }
 
 // File is a file or a directory of an Image.
 type File struct {
-	// Name is the path without "/" at the begin. A path with "/" at the end is a directory.
+	// Name is the path without a leading "/". A path with a trailing "/" is a directory.
 	Name string
 	// Mode are the permission bits.
 	Mode int64

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Registry is a registry in the test's process. A Registry is safe for concurrent use. Make a Registry with New, and end
-// it with Close.
+// Registry is a registry in the test's process. A Registry is safe for concurrent use. Make a Registry with New, and
+// end it with Close.
 type Registry struct {
 	host   string
 	server *http.Server
@@ -22,14 +22,14 @@ type Registry struct {
 	mu       sync.Mutex
 	blobs    map[string]blob   // layers, configurations and manifests, by digest
 	tags     map[string]string // digests of manifests, by "NAME:TAG"
-	access   map[string]Access // by the begin of a name
+	access   map[string]Access // by the prefix of a repository name
 	faults   map[string]*fault // by name
 	tokens   map[string]token
 	issued   int
 	requests []Request
 }
 
-// New returns a Registry that listens on a free port of the loopback address. The context limits only the begin.
+// New returns a Registry that listens on a free port of the loopback address. The context limits only the start.
 func New(ctx context.Context) (*Registry, error) {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -45,21 +45,21 @@ func New(ctx context.Context) (*Registry, error) {
 	return r, nil
 }
 
-// Host is the registry's host with port: the begin of the images' names.
+// Host returns the registry's host with port, which is the first part of the images' names.
 func (r *Registry) Host() string { return r.host }
 
-// Close ends all requests, also requests held up by a Fault.
+// Close ends all requests, including requests that a Fault delays.
 func (r *Registry) Close() { _ = r.server.Close() }
 
-// Request is a request that the Registry has answered, or is about to answer.
+// Request is a request that the Registry has received.
 type Request struct {
-	// Repository is the name of the repository, and Object is "manifest", "blob" or "token". Both are empty for the
-	// question whether the registry is there.
+	// Repository is the name of the repository, and Object is "manifest", "blob" or "token". Both are empty for a
+	// request for /v2/, with which a client checks that the registry exists.
 	Repository, Object string
 	// Reference is the tag or digest of a manifest, or the digest of a blob.
 	Reference string
-	// Credential says who has asked: "user NAME", "token of NAME", "identity token of NAME", "unknown" for a credential
-	// that is not valid here, or "" for a request without credential. There are no secret values.
+	// Credential describes the credential without its secret value: "user NAME", "token of NAME", "identity token of
+	// NAME", "unknown" for an invalid credential, or "" for a request without a credential.
 	Credential string
 	// Status is the HTTP status.
 	Status int
@@ -122,7 +122,7 @@ func (r *Registry) note(asked Request) {
 	r.requests = append(r.requests, asked)
 }
 
-// refuse answers with an error in the form of the distribution specification.
+// refuse sends an error response in the form of the distribution specification.
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

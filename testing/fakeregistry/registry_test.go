@@ -25,7 +25,7 @@ func start(t *testing.T) *fakeregistry.Registry {
 	return r
 }
 
-// app is an image with a file.
+// app returns an image with one file.
 func app(content string) fakeregistry.Image {
 	return fakeregistry.Image{
 		Files:      []fakeregistry.File{{Name: "tmp/", Mode: 0o777}, {Name: "app", Mode: 0o755, Content: []byte(content)}},
@@ -57,7 +57,7 @@ type response struct {
 	err    error // of the body
 }
 
-// get asks for a path below /v2/ with a header Authorization, unless empty.
+// get requests a path below /v2/, with the header Authorization unless authorization is empty.
 func get(t *testing.T, r *fakeregistry.Registry, path, authorization string) response {
 	t.Helper()
 	return ask(t.Context(), t, r, http.MethodGet, "/v2/"+path, authorization, nil)
@@ -127,7 +127,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// credentials for the table of TestAccess.
+// These are the credentials in the table of TestAccess.
 const (
 	basic = "Basic Y2k6c2VjcmV0" // ci:secret
 	wrong = "Basic Y2k6d3Jvbmc=" // ci:wrong
@@ -141,7 +141,7 @@ func TestAccess(t *testing.T) {
 		repository          string
 		status              int
 		challenge           string
-		invalid             bool // the token is called invalid
+		invalid             bool // the challenge says that the token is invalid
 		who                 string
 	}{
 		{name: "open", repository: "team/app", status: 200},
@@ -244,7 +244,7 @@ func TestFaults(t *testing.T) {
 		name   string
 		fault  fakeregistry.Fault
 		object func(digest, layer string) string
-		want   []int // status of each request; 0 means that the answer breaks off
+		want   []int // status of each request; 0 means that the connection breaks during the response
 	}{
 		{
 			name: "busy", fault: fakeregistry.Fault{Busy: 2, RetryAfter: 3 * time.Second},
@@ -289,7 +289,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A request that hangs ends when the client gives up, and goes on when the Fault is replaced.
+// TestHang: a hanging request ends when the client gives up, and continues when the Fault is replaced.
 func TestHang(t *testing.T) {
 	r := start(t)
 	_, layer := push(t, r, "app", "v1", app("one"))

@@ -45,8 +45,9 @@ type Delta struct {
 	Old, New client.Object
 }
 
-// Cache returns a cache of every resource, filled by a first list. lag returns how many of a resource's events the
-// first list lacks, as a list from an API server's watch cache may; if nil, the list is up to date.
+// Cache returns a cache of every resource, filled by a first list. lag returns the number of a resource's newest
+// events that the first list does not include, because a list from an API server's watch cache can be stale. If lag
+// is nil, the first list is up to date.
 func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	c := &Cache{server: s}
 	s.mu.Lock()
@@ -169,7 +170,8 @@ func (f *feed) show(e Event) Delta {
 }
 
 // Relist replaces the content of a store by the newest state, as after a broken watch. Objects that were created and
-// deleted in between never appear, and an object replaced by another of the same name looks updated.
+// deleted in between never appear, and an object that was replaced by another object with the same name looks
+// updated.
 func (c *Cache) Relist(resource string) []Delta {
 	f := c.feed(resource)
 	deltas := c.relist(f)
@@ -225,8 +227,8 @@ func (c *Cache) Bookmark(resource string) bool {
 	return true
 }
 
-// Altered returns the name of an object that somebody has modified in the cache. Objects of a cache are shared, so
-// nobody may modify them.
+// Altered returns the name of an object that was modified in the cache, or "". Code under test must not modify the
+// shared objects of a cache.
 func (c *Cache) Altered() string {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

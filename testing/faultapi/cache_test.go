@@ -24,7 +24,7 @@ import (
 
 const pods, claims = "pods", "persistentvolumeclaims"
 
-// stage is a server with a user and a cache. The first change has version 91.
+// stage is the setup of a test: a server, a client of a user, and a cache. The first change has version 91.
 type stage struct {
 	t      *testing.T
 	server *faultapi.Server
@@ -54,7 +54,7 @@ func named(name string) *corev1.Pod {
 	return pod
 }
 
-// step does something and may return a report.
+// step is an action of a test. The result is a report, or "".
 type step func(s *stage) string
 
 func create(name string) step {
@@ -101,7 +101,8 @@ func restart(lag int) step {
 	}
 }
 
-// listen adds an event handler for Pods. The handler notes all events after the first list, or the first list itself.
+// listen adds an event handler for Pods. The handler records all events after the first list, or, if first is true,
+// the first list itself.
 func (s *stage) listen(first bool) *[]string {
 	s.t.Helper()
 	informer, err := s.cache.GetInformer(s.t.Context(), &corev1.Pod{})
@@ -129,7 +130,7 @@ func (s *stage) listen(first bool) *[]string {
 	return told
 }
 
-// tell names the deltas with the versions of their objects: type name old>new.
+// tell returns the deltas as text, with the versions of their objects: type name old>new.
 func tell(deltas []faultapi.Delta) string {
 	var parts []string
 	for _, d := range deltas {
@@ -145,7 +146,7 @@ func tell(deltas []faultapi.Delta) string {
 	return strings.Join(parts, ", ")
 }
 
-// holds reports the contents of a store, its version, and the number of outstanding events.
+// holds returns a step that reports the contents of a store, its version, and the number of undelivered events.
 func holds(resource string) step {
 	return func(s *stage) string {
 		obj := map[string]client.Object{pods: &corev1.Pod{}, claims: &corev1.PersistentVolumeClaim{}}[resource]
@@ -160,8 +161,8 @@ func holds(resource string) step {
 	}
 }
 
-// TestCacheDoesWhatInformersDo: a cache may be late, each resource by itself, and a relist may skip events. A cache
-// never goes back, and never reorders the events of a resource.
+// TestCacheDoesWhatInformersDo: each resource of a cache can be stale by a different amount, and a relist may skip
+// events. A resource never returns to an older state, and its events stay in order.
 func TestCacheDoesWhatInformersDo(t *testing.T) {
 	for _, tc := range slices.Concat(deliveries(), relists(), firstLists()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -182,7 +183,7 @@ func TestCacheDoesWhatInformersDo(t *testing.T) {
 	}
 }
 
-// story is a sequence of steps with the wanted report.
+// story is a sequence of steps with the wanted reports.
 type story struct {
 	name  string
 	steps []step
@@ -346,8 +347,8 @@ func TestTwoResourcesOfOnePlural(t *testing.T) {
 	}
 }
 
-// TestCacheIsReadOnly: callers own the results of Get and List, but stores share their objects, and the cache detects
-// modifications.
+// TestCacheIsReadOnly: callers may modify the results of Get and List, but not the objects of a store. The cache
+// detects such modifications.
 func TestCacheIsReadOnly(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))
@@ -402,7 +403,7 @@ func TestInformer(t *testing.T) {
 	}
 }
 
-// TestEventHandlers: a handler hears of the first list once, and then of every event shown by the cache.
+// TestEventHandlers: a handler is called once for each object of the first list, and then for every delivered event.
 func TestEventHandlers(t *testing.T) {
 	s := newStage(t)
 	create("a")(s)
@@ -488,8 +489,8 @@ func requests() []request {
 	}
 }
 
-// TestFates: a refused call is not carried out. A call with a lost answer is carried out, and its caller sees nothing
-// of the answer.
+// TestFates: a refused call is not carried out. A call with a lost response is carried out, and its caller gets only
+// an error.
 func TestFates(t *testing.T) {
 	lost, refused := errors.New("timeout"), errors.New("refused")
 	for _, tc := range requests() {
@@ -537,7 +538,7 @@ func inventory(server *faultapi.Server) string {
 	return strings.Join(parts, " ")
 }
 
-// TestUnsupported: the layer refuses unsupported requests, so no test rests on such a request.
+// TestUnsupported: unsupported requests return an error, so no test can rely on such a request by mistake.
 func TestUnsupported(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))

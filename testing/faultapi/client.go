@@ -104,7 +104,7 @@ func (s *Server) Client(gate Gate, reads client.Reader) *Client {
 }
 
 // call waits for the gate and then carries out the call with the server locked. Callers use the response only if the
-// error is nil: a lost response must stay unseen.
+// error is nil, because a lost response must not reach the code under test.
 func (c *Client) call(ctx context.Context, call Call, k *kind, do func(s *Server) error) error {
 	call.Resource = k.resource
 	call.Task, _ = ctx.Value(taskKey{}).(string)
@@ -170,7 +170,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return answerList(k.gvk, limited(stored, o.Limit), version, list)
 }
 
-// matcher returns a function that says whether an object matches the options of a list or a watch. Field selectors
+// matcher returns a function that reports whether an object matches the options of a list or a watch. Field selectors
 // other than by name and namespace are not supported.
 func matcher(o *client.ListOptions) (func(client.Object) bool, error) {
 	if o.FieldSelector != nil {
@@ -233,8 +233,8 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	return answer(k.gvk, stored, obj)
 }
 
-// decoded returns the object as if sent over the network: times have whole seconds. The kind written in the object is
-// ignored.
+// decoded returns the object as a request over the network would return the object: with times in whole seconds. The
+// kind in the object's JSON is ignored.
 func (k *kind) decoded(like client.Object, body []byte) (client.Object, error) {
 	obj := newLike(k.like)
 	if err := json.Unmarshal(body, obj); err != nil {

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// config has keys of a ConfigMap, or none where keys is nil.
+// config returns an act that replaces the ConfigMap by a ConfigMap with the given keys, or deletes the ConfigMap if
+// keys is nil.
 func config(keys ...string) act {
 	return func(c *cluster) bool {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.pod.Namespace, Name: "settings"}}
@@ -27,7 +28,7 @@ func config(keys ...string) act {
 	}
 }
 
-// refers adds a variable read from a ConfigMap.
+// refers returns a change that adds a variable with a value from a ConfigMap.
 func refers(optional *bool) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{

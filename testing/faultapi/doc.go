@@ -2,8 +2,8 @@
 // failure again?".
 //
 // The package simulates an API server, a cache and nodes in memory, for tests that drive a controller step by step.
-// Nothing happens by itself, and nothing depends on the timing of goroutines, so a schedule of steps chosen by a seed
-// can be repeated with the same seed.
+// The simulation changes only when the test asks for a change, and does not depend on the timing of goroutines. So a
+// schedule of steps chosen by a seed can be repeated with the same seed.
 //
 //   - [Server] stores objects with a common resourceVersion, and handles creation, updates, patches, subresources,
 //     preconditions, finalizers and graceful deletion like the real API server. A table of cases in the package's tests
@@ -17,10 +17,10 @@
 //     wants.
 //   - [Watch] is a watch opened by a client itself; its events come as late as the test wants, too.
 //   - [Nodes] simulates scheduler and kubelets. Both see changes of Pods as late as the test wants, and report image
-//     names as containerd does. [Images] knows tags with a common digest, broken images, and images whose containers
-//     never become ready. If the server has Node objects, a Pod that names its Node is bound only to this Node, if the
-//     Node exists and has no taint that the Pod does not tolerate. Such a server also collects the Pods of deleted
-//     Nodes.
+//     names as containerd does. [Images] can contain several tags with the same digest, broken images, and images whose
+//     containers never become ready. If the server has Node objects, a Pod that names its Node is bound only to this
+//     Node, if the Node exists and has no taint that the Pod does not tolerate. Such a server also collects the Pods of
+//     deleted Nodes.
 //
 // The package does not support admission, quotas, field selectors other than by name, pagination, server-side apply,
 // and validation that does not matter to controllers of Pods.

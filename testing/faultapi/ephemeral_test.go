@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestEphemeralContainers: a kubelet starts an ephemeral container once, reports its end, and holds back broken images.
+// TestEphemeralContainers: a kubelet starts an ephemeral container once, reports its end, and does not start a
+// container with a broken image.
 func TestEphemeralContainers(t *testing.T) {
 	server, err := faultapi.New(newScheme(t), time.Now)
 	if err != nil {

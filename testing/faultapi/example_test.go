@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// firstAnswerLost is a network that carries out the first request and loses the answer.
+// firstAnswerLost is a Gate that loses the response of the first call.
 type firstAnswerLost struct{ calls int }
 
 func (f *firstAnswerLost) Pass(context.Context, faultapi.Call) faultapi.Fate {
@@ -25,7 +25,7 @@ func (f *firstAnswerLost) Pass(context.Context, faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// oneOf wants a single Pod and creates the Pod if none is in view. The view is the cache.
+// oneOf creates a Pod unless the client, which reads from a cache, shows a Pod already.
 func oneOf(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.MatchingLabels(pod.Labels)); err != nil || len(pods.Items) > 0 {
@@ -34,8 +34,8 @@ func oneOf(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	return client.IgnoreAlreadyExists(c.Create(ctx, pod.DeepCopy()))
 }
 
-// A controller wanting a single Pod runs three times before its cache has caught up, and once more afterwards. The
-// server lives in memory, and the test alone decides about the cache's events and about failing calls.
+// A controller that needs one Pod runs three times before its cache is up to date, and once more afterwards. The
+// server is in memory, and the test decides when the cache gets events and which calls fail.
 func Example() {
 	ctx := context.Background()
 	for _, name := range []metav1.ObjectMeta{{GenerateName: "web-"}, {Name: "web-0"}} {
@@ -71,7 +71,7 @@ func Example() {
 	//   error: <nil>, Pods: 1
 }
 
-// A Pod read from a cache is deleted with its UID: a successor of the name is a different Pod.
+// A Pod read from a cache is deleted with its UID as precondition, because a new Pod may have the same name.
 func ExampleServer_Cache() {
 	ctx := context.Background()
 	server, err := faultapi.New(clientgoscheme.Scheme, func() time.Time { return time.Unix(0, 0) })

@@ -11,10 +11,11 @@ func exit(code int32) act {
 	return func(c *cluster) bool { return c.nodes.Exit(c.pod.UID, "app", code) }
 }
 
-// said writes a phase as somebody else than the kubelet.
+// said returns an act that writes a phase, as a client other than the kubelet.
 func said(phase string) act { return patch("status", `{"status":{"phase":"`+phase+`"}}`) }
 
-// TestExit: an exited container is restarted if the Pod says so; otherwise the Pod ends with the container.
+// TestExit: an exited container is restarted if the Pod's restartPolicy and restart rules say so; otherwise the Pod
+// ends with the container.
 func TestExit(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

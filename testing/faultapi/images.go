@@ -11,19 +11,20 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Images are the images in registries and the images pulled to nodes; all nodes share the pulled images. Each tag has a
-// digest of its own, unless Publish sets another digest. Digests are short, so that logs are easy to read.
+// Images contains the images in registries and the images pulled to nodes; all nodes share the pulled images.
+// Different tags have different digests, unless Publish sets the digest. Digests are short, so that logs are easy to
+// read.
 //
-// A node reports as containerd does. The reported image is not the requested name but the first known tag of the same
-// manifest, as a full name, or if there is no tag the ID of the image configuration. The reported image ID is the first
-// known digest of the manifest. Images is not safe for concurrent use.
+// A node reports images as containerd does. The reported image is not the requested name but the first known tag of
+// the same manifest, as a full name, or the ID of the image configuration if no tag is known. The reported image ID
+// is the first known digest of the manifest. Images is not safe for concurrent use.
 type Images struct {
 	digests      map[string]string          // digests of tags, by the tags' full names
 	manifests    map[string]string          // manifests for the nodes' platform, by the digests of their indexes
 	tags         map[string]map[string]bool // tags known to nodes, by manifest
 	ids          map[string]map[string]bool // repositories with digest known to nodes, by manifest
 	broken, sick map[string]bool            // keyed by the full names of images
-	changes      int                        // counts changes of what nodes know
+	changes      int                        // counts the changes of tags and ids
 }
 
 func newImages() *Images {
@@ -37,7 +38,8 @@ func newImages() *Images {
 // started.
 func (i *Images) Publish(tag, digest string) { i.digests[imagename.Full(tag)] = digest }
 
-// PublishIndex makes an index digest refer to a manifest for the nodes' platform: both mean the same image.
+// PublishIndex makes an index digest refer to a manifest for the nodes' platform. Both digests then mean the same
+// image.
 func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = manifest }
 
 // Pull makes an image known to the nodes, as if another workload had pulled the image. Images of started containers are

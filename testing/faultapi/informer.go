@@ -41,7 +41,7 @@ func (r *registration) HasSynced() bool {
 	}
 }
 
-// HasSyncedChecker returns the answer of HasSynced as a channel.
+// HasSyncedChecker returns a channel that is closed once HasSynced returns true.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return done{r.synced} }
 
 // done implements DoneChecker.
@@ -67,7 +67,7 @@ func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
 // HasSynced returns true: the cache has its first list from the beginning.
 func (i *informer) HasSynced() bool { return true }
 
-// HasSyncedChecker returns the answer of HasSynced as a channel.
+// HasSyncedChecker returns a channel that is closed once HasSynced returns true.
 func (i *informer) HasSyncedChecker() toolscache.DoneChecker {
 	synced := make(chan struct{})
 	close(synced)

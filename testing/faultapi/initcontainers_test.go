@@ -55,7 +55,8 @@ func describeAll(c *cluster) string {
 	return strings.Join(append(parts, string(pod.Status.Phase)), ", ")
 }
 
-// TestInitContainers: plain ones are done before anything else runs, and native sidecars run beside the rest.
+// TestInitContainers: ordinary init containers end before all later containers start, and native sidecars keep
+// running beside the main containers.
 func TestInitContainers(t *testing.T) {
 	start := []act{schedule, observe, run, ready, proxyReady, report}
 	begin := func(more ...act) []act { return append(slices.Clip(start), more...) }

@@ -9,13 +9,13 @@ import (
 type Instance struct {
 	// Pod is the version of the Pod that the kubelet knows, which may be old.
 	Pod *corev1.Pod
-	// Name is the name of the container, and ID the ID of the instance, without the runtime's name.
+	// Name is the name of the container. ID is the ID of the instance, without the runtime's name.
 	Name, ID string
 	Restarts int32
 	Started  metav1.Time
 	// Exit is the exit code of an ended instance, and nil while the instance runs.
 	Exit *int32
-	// Image is the image's name when the instance was started, and Digest the image's digest.
+	// Image is the name of the image with which the instance was started. Digest is its digest.
 	Image, Digest string
 	// Env are the variables from labels and annotations with which the instance was started.
 	Env []corev1.EnvVar

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestInstances: the truth about a container is known before the report.
+// TestInstances: Instances returns the true state of a container, even before the kubelet reports the state.
 func TestInstances(t *testing.T) {
 	for _, tc := range []struct {
 		name string

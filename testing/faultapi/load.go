@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Load stores objects as read from another API server: UID, times, generation and status are kept. Resource versions
-// become the server's own, and managed fields are dropped. The caller must not use the objects afterwards. The error
-// says if the server does not have the kind, or has the object already.
+// Load stores objects as read from another API server: UID, times, generation and status are kept. Objects get
+// resource versions of this server, and managed fields are dropped. The caller must not use the objects afterwards.
+// Load returns an error if the server does not have the kind, or already has the object.
 func (s *Server) Load(objects ...client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,9 +40,9 @@ func (s *Server) Load(objects ...client.Object) error {
 	return nil
 }
 
-// Adopt makes the simulated kubelets know the Pods of the server that run on Nodes already, with the containers as
-// their statuses say. A container that runs goes on; a container that is not ready stays so until somebody calls
-// SetReady. The kubelets restart a container of an unready Pod whose status has another image than the spec.
+// Adopt makes the simulated kubelets know the server's Pods that already run on Nodes, with the containers in their
+// statuses. A running container continues to run, and a container that is not ready stays unready until SetReady is
+// called. The kubelets restart a container of an unready Pod whose status has another image than the spec.
 func (n *Nodes) Adopt() {
 	for _, pod := range All[*corev1.Pod](n.server) {
 		if pod.Spec.NodeName == "" || n.pods[pod.UID] != nil {
@@ -60,7 +60,7 @@ func (n *Nodes) Adopt() {
 	}
 }
 
-// adopted returns a container as its status says, or nil if no instance was started.
+// adopted returns the container described by a status, or nil if no instance was started.
 func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
 	spec := p.specOf(status.Name)
 	_, id, _ := strings.Cut(status.ContainerID, "://")
@@ -88,13 +88,13 @@ func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
 		c.done = true
 	case ended != nil:
 		c.exit = &ended.ExitCode
-	default: // such as CrashLoopBackOff: the kubelet starts the container again, to no better end
+	default: // such as CrashLoopBackOff: the kubelet starts the container again
 		c.runs = true
 	}
 	return c
 }
 
-// specOf returns the spec of a container of any sort, or nil.
+// specOf returns the spec of a container or init container, or nil.
 func (p *node) specOf(name string) *corev1.Container {
 	for spec := range p.specs() {
 		if spec.Name == name {
@@ -112,7 +112,8 @@ func (p *node) specOf(name string) *corev1.Container {
 // Unready describes a running container that is not ready.
 type Unready struct {
 	Name string
-	// Started is when the container was started, and Adopted says that the container ran before Adopt was called.
+	// Started is the time when the container was started. Adopted means that the container ran before Adopt was
+	// called.
 	Started metav1.Time
 	Adopted bool
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Nodes simulates the scheduler and the kubelets of a Server. A kubelet learns of a Pod's changes (Observe), starts and
-// stops containers (Run), and reports their state (Report). Observe, Run and Report are separate steps, so that
-// everything else can happen in between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
+// Nodes simulates the scheduler and the kubelets of a Server. A kubelet learns of a Pod's changes (Observe), starts
+// and stops containers (Run), and reports their state (Report). Observe, Run and Report are separate steps, so that
+// other events can happen in between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
 //
 // A kubelet starts, restarts and resizes a Pod's containers at once and in no particular order. Init containers run
 // first, one after the other: an ordinary init container succeeds as soon as it is started, and is never restarted. A
 // native sidecar keeps running beside the main containers, and is restarted in the same way. A container that exits
-// (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have ended for good,
-// the Pod has succeeded or failed. If somebody else sets a Pod's phase to Failed or Succeeded, the kubelet stops the
-// Pod. A terminating Pod does not change its phase. An ephemeral container starts beside all other containers, and is
-// never restarted.
+// (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have ended for
+// good, the Pod has succeeded or failed. If another client sets a Pod's phase to Failed or Succeeded, the kubelet
+// stops the Pod. A terminating Pod does not change its phase. An ephemeral container starts beside all other
+// containers, and is never restarted.
 //
 // A kubelet restarts a container when the spec names a new image, even if the new name means the same image. If the new
 // image is broken, the running container is stopped and no new instance starts. A broken image in a volume also keeps
@@ -46,7 +46,7 @@ type Nodes struct {
 // killed is the exit code after SIGKILL.
 const killed = 137
 
-// node is what a kubelet knows about a Pod.
+// node contains a kubelet's state of one Pod.
 type node struct {
 	view       *corev1.Pod
 	containers map[string]*container
@@ -253,7 +253,7 @@ func (n *Nodes) runEphemeral(p *node, changed bool) bool {
 	return changed
 }
 
-// hasEnded reports whether the Pod's phase is Failed or Succeeded, whoever set the phase.
+// hasEnded reports whether the Pod's phase is Failed or Succeeded, whichever client has set the phase.
 func (p *node) hasEnded() bool {
 	return p.view.Status.Phase == corev1.PodSucceeded || p.view.Status.Phase == corev1.PodFailed
 }
@@ -344,7 +344,7 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 	return true
 }
 
-// cannotStart returns why a container cannot start, or nil.
+// cannotStart returns the waiting state of a container that cannot start, or nil.
 func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
 	for _, mount := range spec.VolumeMounts {
 		for i := range pod.Spec.Volumes {
@@ -359,7 +359,8 @@ func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.Con
 	return n.lacksKey(pod, spec)
 }
 
-// lacksKey returns why a container whose image is available cannot start: a ConfigMap or key of its env is missing.
+// lacksKey returns the waiting state of a container that cannot start because a ConfigMap or key of its env is
+// missing, or nil.
 func (n *Nodes) lacksKey(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -461,7 +462,7 @@ func (n *Nodes) running(uid types.UID, name string) *container {
 	return p.containers[name]
 }
 
-// Evict makes the Pod fail; the next Report says so.
+// Evict makes the Pod fail; the next Report writes the phase Failed.
 func (n *Nodes) Evict(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.failed {
@@ -508,9 +509,9 @@ func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvV
 	return out
 }
 
-// Report writes the Pod's status as its kubelet knows it. The kubelet judges readiness gates by the version of the Pod
-// that it knows, which may be old, and keeps conditions set by other writers. Report reports whether anything has
-// changed.
+// Report writes the Pod's status as its kubelet knows it. The kubelet evaluates readiness gates in the version of the
+// Pod that the kubelet knows, which may be old, and keeps conditions set by other writers. Report reports whether
+// anything has changed.
 func (n *Nodes) Report(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil {
@@ -524,9 +525,9 @@ func (n *Nodes) Report(uid types.UID) bool {
 	return n.server.Version() != before
 }
 
-// Acknowledge reports that the Pod's kubelet knows the generation of its version of the Pod, together with the
-// containers and conditions as reported last: a kubelet reports a new generation from a list of its containers that may
-// be a second old. Acknowledge returns whether anything has changed.
+// Acknowledge writes observedGeneration for the version of the Pod that the kubelet knows, and leaves containers and
+// conditions as reported last. A real kubelet does the same, because its list of containers may be a second old when
+// it reports a new generation. Acknowledge reports whether anything has changed.
 func (n *Nodes) Acknowledge(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil {
@@ -600,8 +601,8 @@ func (p *node) end() corev1.PodPhase {
 	return phase
 }
 
-// status is the container status that a kubelet with containerd reports. If a container was stopped for an instance
-// that fails to start, the kubelet keeps everything in its status except the state.
+// status returns the container status that a kubelet with containerd reports. If a container was stopped for an
+// instance that fails to start, the kubelet keeps all of its status except the state.
 func (c *container) status(spec *corev1.Container, images *Images, failed bool) corev1.ContainerStatus {
 	status := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image}
 	if c == nil {
@@ -756,7 +757,7 @@ func (s *Server) CollectGarbage() bool {
 	return s.version != before
 }
 
-// collectLost removes the Pods of missing Nodes, without asking their kubelets.
+// collectLost removes the Pods of missing Nodes at once, without a grace period for their kubelets.
 func (s *Server) collectLost() {
 	nodes, err := s.kindOf(&corev1.Node{})
 	if err != nil {

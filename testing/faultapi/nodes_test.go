@@ -20,7 +20,7 @@ import (
 
 const nodeGate corev1.PodConditionType = "example.test/gate"
 
-// cluster is a stage with nodes and a single Pod, web-0, not yet noticed by anybody.
+// cluster is a stage with nodes and a single Pod, web-0, which is not scheduled yet.
 type cluster struct {
 	*stage
 
@@ -45,7 +45,7 @@ func gated(pod *corev1.Pod) {
 
 func held(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/hold"} }
 
-// act changes the Pod and reports a change.
+// act does one step for the Pod, and reports whether anything has changed.
 type act func(c *cluster) bool
 
 func schedule(c *cluster) bool  { return c.nodes.Schedule(c.pod, "node-0") }
@@ -92,8 +92,8 @@ var (
 	letGo    = patch("", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/hold"]}}`)
 )
 
-// describe returns the server's knowledge of the Pod: phase, node, generation seen, the running container, and the
-// conditions.
+// describe returns the Pod's state on the server as text: phase, node, observedGeneration, the running container, and
+// the conditions.
 func describe(c *cluster) string {
 	pod := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID)
 	if pod == nil {
@@ -137,7 +137,7 @@ var (
 	started = []act{schedule, observe, run, ready, report}
 )
 
-// after follows the Pod's start with more.
+// after returns the acts that start the Pod, followed by the given acts.
 func after(more ...act) []act { return append(started[:5:5], more...) }
 
 // life is a sequence of acts on the Pod of a cluster.
@@ -145,11 +145,12 @@ type life struct {
 	name string
 	pod  func(*corev1.Pod)
 	do   []act
-	last bool // result of the last act
+	last bool // whether the last act changes anything
 	want string
 }
 
-// TestNodes: scheduler and kubelet act step by step on their views, and report whether there was work.
+// TestNodes: scheduler and kubelet work step by step with the version of the Pod that each knows, and report whether
+// anything has changed.
 func TestNodes(t *testing.T) {
 	for _, tc := range slices.Concat(starts(), ends(), gates(), deletions()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -267,12 +268,12 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// use has the Pod's container run another image.
+// use returns an act that changes the image of the Pod's container.
 func use(image string) act {
 	return patch("", `{"spec":{"containers":[{"name":"app","image":"`+image+`"}]}}`)
 }
 
-// world changes the pullable images, or the nodes' knowledge.
+// world returns an act that changes the images in registries or on nodes.
 func world(change func(images *faultapi.Images)) act {
 	return func(c *cluster) bool { change(c.nodes.Images); return true }
 }
@@ -295,7 +296,8 @@ func sick(image string) act {
 	return world(func(images *faultapi.Images) { images.SetSick(image, true) })
 }
 
-// describeContainer returns the report about the container, with its instance counted from 0, and the running image.
+// describeContainer returns the reported state of the container as text, with the number of its instance from 0, and
+// the running image.
 func describeContainer(c *cluster) string {
 	pod := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID)
 	s := pod.Status.ContainerStatuses[0]
@@ -317,8 +319,8 @@ func describeContainer(c *cluster) string {
 	return text + ", in truth " + c.nodes.Image(c.pod.UID, "app")
 }
 
-// TestReportedImages: nodes report as containerd does. Neither the reported image, the first tag of the digest, nor the
-// image ID, shared by several tags, proves the requested image.
+// TestReportedImages: nodes report images as containerd does. The reported image is the first tag of the digest, and
+// several tags can share an image ID, so a status does not prove which image was requested.
 func TestReportedImages(t *testing.T) {
 	const one = "sha256:1111"
 	for _, tc := range []struct {
@@ -371,7 +373,7 @@ func TestReportedImages(t *testing.T) {
 	}
 }
 
-// TestKnown: kubelets hold the Pods seen and not gone.
+// TestKnown: Known returns the Pods that kubelets have observed and that are not gone.
 func TestKnown(t *testing.T) {
 	c := newCluster(t)
 	c.must(c.user.Create(t.Context(), named("web-1")))
@@ -380,7 +382,8 @@ func TestKnown(t *testing.T) {
 		do(c)
 		counts = append(counts, len(c.nodes.Known()))
 	}
-	// Settle looks at web-1 too. Settle removes web-0 from the server, and the kubelet notices at its next look.
+	// Settle also observes web-1. Settle removes web-0 from the server, and the kubelet forgets web-0 at the next
+	// Observe.
 	if diff := cmp.Diff([]int{0, 0, 0, 1, 2, 2, 2, 1}, counts); diff != "" {
 		t.Errorf("known (-want +got):\n%s", diff)
 	}
@@ -464,7 +467,7 @@ func TestClaimProtection(t *testing.T) {
 			if got := len(faultapi.All[*corev1.PersistentVolumeClaim](c.server)); got != tc.want {
 				t.Errorf("claims left: %d, want %d", got, tc.want)
 			}
-			if tc.deleted && tc.on { // the last Pod goes
+			if tc.deleted && tc.on { // the last Pod is deleted
 				c.nodes.Settle()
 				c.must(c.user.Delete(t.Context(), c.pod))
 				c.nodes.Settle()
@@ -476,8 +479,8 @@ func TestClaimProtection(t *testing.T) {
 	}
 }
 
-// TestShortenedTooLate: the time of a second deletion counts from the first. If the time is already over, the node
-// still has a second to hear of the deletion, unless the node must not be asked (BeforeDelete in
+// TestShortenedTooLate: the grace period of a second deletion counts from the first deletion. If the period is
+// already over, the kubelet still has one second, unless the deletion is forced with grace period 0 (BeforeDelete in
 // k8s.io/apiserver/pkg/registry/rest).
 func TestShortenedTooLate(t *testing.T) {
 	for _, tc := range []struct {

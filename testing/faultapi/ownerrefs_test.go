@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// ownerView is an owner as seen by a pass.
+// ownerView is the owner's view for a fanout.Pass.
 type ownerView struct{ thing }
 
 func (v *ownerView) Object() client.Object   { return &v.thing }
@@ -88,7 +88,7 @@ func ownerReferences(t *testing.T, c client.Client, namespace string) {
 	})
 }
 
-// takeAndLeave creates objects, of which the first has other owners, and has them adopted and released.
+// takeAndLeave creates objects, the first with other owners, and then adopts and releases all objects.
 func takeAndLeave[T client.Object](
 	t *testing.T, c client.Client, pass *fanout.Pass, mine metav1.OwnerReference, others []metav1.OwnerReference, objects []T,
 ) {

@@ -12,7 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestPinned: a Pod naming its Node goes only there, if the Node exists and has no taint against the Pod.
+// TestPinned: a Pod whose affinity names a Node is bound only to this Node, if the Node exists and has no taint that
+// the Pod does not tolerate.
 func TestPinned(t *testing.T) {
 	tainted := corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.test/dedicated", Effect: corev1.TaintEffectNoSchedule}}}
 	for _, tc := range []struct {
@@ -45,8 +46,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLostNodes: the Pods of a deleted Node are collected, without their kubelet's agreement. The remaining Pods are
-// left alone.
+// TestLostNodes: the Pods of a deleted Node are removed at once, without their kubelet. The remaining Pods are left
+// alone.
 func TestLostNodes(t *testing.T) {
 	server := serverWith(t, []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "n2"}}})
 	user := server.Client(nil, nil)
@@ -73,7 +74,7 @@ func TestLostNodes(t *testing.T) {
 	}
 }
 
-// TestNodeStatus: status and spec of a Node are written apart.
+// TestNodeStatus: status and spec of a Node are written by separate requests.
 func TestNodeStatus(t *testing.T) {
 	server := serverWith(t, []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}})
 	user := server.Client(nil, nil)

@@ -15,8 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestCreationsUnderAQuota: the API server answers creations with a conflict if others, such as the controller of
-// quotas, change the quota at the same time. Nobody who creates Pods sees such a conflict.
+// TestCreationsUnderAQuota: the API server refuses a creation with a conflict if other clients, such as the quota
+// controller, change the ResourceQuota at the same time. A tracked client retries such creations, so its callers
+// never see the conflict.
 func TestCreationsUnderAQuota(t *testing.T) {
 	c, err := client.New(env.Start(t).Config(), client.Options{Scheme: newScheme(t)})
 	if err != nil {
@@ -44,7 +45,7 @@ func TestCreationsUnderAQuota(t *testing.T) {
 				if err := tracked.Create(t.Context(), pod); err != nil {
 					t.Error(err)
 				} else if i%2 == 0 {
-					_ = c.Delete(t.Context(), pod) // the quota is counted again
+					_ = c.Delete(t.Context(), pod) // the quota controller counts the Pods again
 				}
 			}
 		})

@@ -58,18 +58,18 @@ type kind struct {
 	log        []Event
 }
 
-// Event is a change of an object. A deletion carries the object's last state with the version of the deletion. The
-// object belongs to the server, so do not modify it.
+// Event is a change of an object. The event of a deletion contains the object's last state with the version of the
+// deletion. The object belongs to the server, so do not modify it.
 type Event struct {
 	Type    watch.EventType
 	Object  client.Object
 	Version int64
 }
 
-// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Nodes,
-// Secrets, StorageClasses, Namespaces, webhook configurations, CustomResourceDefinitions, or else custom resources,
-// which have a status subresource and, unless ClusterWide says otherwise, a namespace. The scheme must know their
-// types. now is the server's clock.
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects. The
+// server has the rules for Nodes, Secrets, StorageClasses, Namespaces, webhook configurations and
+// CustomResourceDefinitions. All other kinds are custom resources with a status subresource and, unless ClusterWide
+// says otherwise, with a namespace. The scheme must know the types of all kinds. now is the server's clock.
 func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
 	s := &Server{scheme: scheme, now: now, version: firstVersion, kinds: map[schema.GroupKind]*kind{}}
 	pods, err := newPodStrategy()
@@ -195,8 +195,8 @@ func storeKey(key client.ObjectKey) string {
 	return key.String()
 }
 
-// Stored returns the server's object of like's kind and the given key, or nil. The object belongs to the server, so do
-// not modify it.
+// Stored returns the stored object with like's kind and the given key, or nil. The object belongs to the server, so
+// do not modify it.
 func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +207,8 @@ func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object 
 	return k.objects[key]
 }
 
-// Target returns the server's present object that a call is about, or nil. The object belongs to the server, so do not
-// modify it.
+// Target returns the stored object that a call is about, or nil. The object belongs to the server, so do not modify
+// it.
 func (s *Server) Target(call Call) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -463,7 +463,8 @@ func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptio
 	s.finishDelete(k, obj, old, grace)
 }
 
-// finishDelete stores the deletion mark, and removes the object unless a node or a finalizer must finish first.
+// finishDelete stores the deletionTimestamp, and removes the object unless the removal must wait for a kubelet or a
+// finalizer.
 func (s *Server) finishDelete(k *kind, obj, old client.Object, grace int64) {
 	if !equality.Semantic.DeepEqual(obj, old) {
 		s.store(k, watch.Modified, obj)

@@ -37,14 +37,14 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: controlplane.No
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// probe asks an API server about its behaviour.
+// probe examines the behavior of an API server.
 type probe struct {
 	client.Client
 	t         *testing.T
 	ctx       context.Context
 	namespace string
 	bind      func(*corev1.Pod)
-	// watched returns the events of a watch about a Pod, from after the given version until the deletion.
+	// watched returns the events of a watch about a Pod, from the given version until the deletion.
 	watched func(pod *corev1.Pod, version string) []watch.Event
 }
 
@@ -59,7 +59,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// TestSemantics runs the cases against the server in memory.
+// TestSemantics runs the cases on the server in memory.
 func TestSemantics(t *testing.T) {
 	scheme := newScheme(t)
 	for _, tc := range cases() {
@@ -91,8 +91,8 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// TestBoundClaims: a claim with a volume may request more, and less again while the volume has not followed. Classes
-// are in no namespace.
+// TestBoundClaims: a bound claim may request more storage, and then less again while the volume has not grown yet.
+// StorageClasses are cluster-scoped.
 func TestBoundClaims(t *testing.T) {
 	server, err := faultapi.New(newScheme(t), time.Now, &storagev1.StorageClass{})
 	if err != nil {
@@ -168,9 +168,9 @@ func TestSemanticsOfRealServer(t *testing.T) {
 	}
 }
 
-// awaitBound waits until the API server's own cache has the Pod on its node. The API server tries a deletion on its
-// cache first. If the cache turns out to be old, the API server repeats the deletion with the grace period of the first
-// try: 0 for a Pod without node (k8s.io/apiserver/pkg/registry/generic/registry/store.go,
+// awaitBound waits until the API server's own cache shows the Pod on its node. The API server first tries a deletion
+// with the object from its cache. If the cache turns out to be old, the API server repeats the deletion with the
+// grace period of the first try: 0 for a Pod without node (k8s.io/apiserver/pkg/registry/generic/registry/store.go,
 // updateForGracefulDeletionAndFinalizers).
 func awaitBound(p *probe, pod *corev1.Pod) {
 	p.t.Helper()
@@ -209,7 +209,7 @@ func (p *probe) pod(change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// refused describes the answer to the creation of a Pod after a change.
+// refused returns the outcome of the creation of a Pod after a change.
 func (p *probe) refused(change func(*corev1.Pod)) string {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "bad"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
@@ -228,7 +228,7 @@ func (p *probe) thing() *thing {
 	return out
 }
 
-// fresh reads an object anew.
+// fresh reads an object again.
 func fresh[T client.Object](p *probe, obj T) T {
 	p.t.Helper()
 	out := obj.DeepCopyObject().(T)
@@ -241,7 +241,7 @@ func (p *probe) gone(obj client.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// strategic patches a copy of the object, or a subresource, and describes the answer.
+// strategic sends a strategic merge patch of an object or a subresource, and returns the outcome.
 func (p *probe) strategic(obj client.Object, sub, body string) string {
 	return p.patch(obj, sub, types.StrategicMergePatchType, body)
 }
@@ -276,7 +276,7 @@ func outcome(err error) string {
 // line joins its parts into a single line.
 func line(parts ...any) string { return strings.TrimSpace(fmt.Sprintln(parts...)) }
 
-// uidPatch is a patch with an UID and whatever else.
+// uidPatch returns a patch with a UID and further metadata.
 func uidPatch(uid types.UID, more string) string {
 	return fmt.Sprintf(`{"metadata":{"uid":%q%s}}`, uid, more)
 }
@@ -475,7 +475,7 @@ func updateCases() []semantics {
 	}
 }
 
-// generationCases check for writes that a Pod's node has to notice.
+// generationCases check which writes of a Pod increase metadata.generation.
 func generationCases() []semantics {
 	count := func(change func(p *probe, pod *corev1.Pod)) func(*probe) string {
 		return func(p *probe) string {
@@ -512,7 +512,7 @@ func generationCases() []semantics {
 	}
 }
 
-// shortenCases delete a Pod on a node twice: with its own 30 s, then with a different time.
+// shortenCases delete a Pod on a node twice: with its own grace period of 30 s, then with a different grace period.
 func shortenCases() []semantics {
 	twice := func(seconds int64, between ...string) func(*probe) string {
 		return func(p *probe) string {
@@ -609,7 +609,7 @@ func statusCases() []semantics {
 	}
 }
 
-// dryRun patches a Pod as a dry run, and describes the answer and whether the stored Pod is unchanged.
+// dryRun patches a Pod as a dry run, and returns the outcome and whether the stored Pod is unchanged.
 func (p *probe) dryRun(sub, body string) string {
 	pod := p.pod()
 	before, answer := fresh(p, pod), pod.DeepCopy()
@@ -873,7 +873,8 @@ func customCases() []semantics {
 	}
 }
 
-// revisionCases: the data of a revision is compared byte by byte, and a patch writes all of the object anew.
+// revisionCases check that the data of a ControllerRevision is compared byte by byte, and that a patch encodes the
+// whole object again.
 func revisionCases() []semantics {
 	labelled := func(data string) func(*probe) string {
 		return func(p *probe) string {

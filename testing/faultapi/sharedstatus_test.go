@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// spread has places for Pods in its status.
+// spread is a custom resource whose status assigns Pods to subsets.
 type spread struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -56,7 +56,7 @@ func (in *spreadList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// slow is a network on which a read takes 1 ms, and a write 5 ms.
+// slow is a Gate in which a read takes 1 ms, and a write takes 5 ms.
 type slow struct{ writes, reads atomic.Int32 }
 
 func (s *slow) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
@@ -70,9 +70,9 @@ func (s *slow) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// TestSharedStatusAtARate: WS-20, with 200 creations a second for ten seconds, the webhooks write at most 1.2 times a
-// Pod, and answer soon but for a hundredth, while a controller counts. Caches are 10 ms late, a read takes 1 ms and a
-// write 5.
+// TestSharedStatusAtARate: with 200 creations per second for ten seconds, and a controller that counts Pods at the
+// same time, the webhooks write at most 1.2 times per Pod, and 99% of the responses are within the time soon. Caches
+// lag by 10 ms, a read takes 1 ms, and a write takes 5 ms.
 func TestSharedStatusAtARate(t *testing.T) {
 	for processes, soon := range map[int]time.Duration{1: 60 * time.Millisecond, 2: 120 * time.Millisecond, 3: 120 * time.Millisecond, 8: 160 * time.Millisecond} {
 		t.Run(fmt.Sprintf("%d processes", processes), func(t *testing.T) {
@@ -127,7 +127,7 @@ func rate(t *testing.T, processes int, soon time.Duration) {
 	var mu sync.Mutex
 	var took []time.Duration
 	var created []subsets.Member
-	background.Go(func() { // the controller counts the Pods that are there
+	background.Go(func() { // the controller counts the existing Pods
 		for ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
 			before := &spread{}

@@ -33,11 +33,12 @@ type strategy interface {
 	prepareUpdate(sub string, obj, old client.Object) error
 	validateCreate(obj client.Object) field.ErrorList
 	validateUpdate(sub string, obj, old client.Object) field.ErrorList
-	// grace is how long a deletion takes; graceful is false for resources without graceful deletion.
+	// grace returns the grace period of a deletion; graceful is false for resources without graceful deletion.
 	grace(obj client.Object, options *metav1.DeleteOptions) (seconds int64, graceful bool)
 	// unconditional reports whether an update without resourceVersion is accepted.
 	unconditional() bool
-	// merge says how lists are merged in a strategic merge patch; nil if the resource does not support such patches.
+	// merge returns the metadata for merging lists in a strategic merge patch; nil if the resource does not support
+	// such patches.
 	merge() strategicpatch.LookupPatchMeta
 }
 
@@ -329,8 +330,8 @@ func keepObservedGenerations(pod, before *corev1.Pod) {
 	}
 }
 
-// keepAllButResources implements pods/resize: only resources change; other metadata than UID and version, the status,
-// and all other fields of the spec stay.
+// keepAllButResources implements pods/resize: only resources change. The status, all other fields of the spec, and
+// all metadata except UID and version stay unchanged.
 func keepAllButResources(pod, before *corev1.Pod) {
 	if len(pod.Spec.Containers) != len(before.Spec.Containers) || len(pod.Spec.InitContainers) != len(before.Spec.InitContainers) {
 		return
@@ -351,8 +352,8 @@ func keepAllButResources(pod, before *corev1.Pod) {
 	keepRest(pod, kept)
 }
 
-// keepAllButEphemeral implements pods/ephemeralcontainers: only ephemeral containers change; other metadata than UID
-// and version, the status, and all other fields of the spec stay.
+// keepAllButEphemeral implements pods/ephemeralcontainers: only ephemeral containers change. The status, all other
+// fields of the spec, and all metadata except UID and version stay unchanged.
 func keepAllButEphemeral(pod, before *corev1.Pod) {
 	kept := before.DeepCopy()
 	kept.Spec.EphemeralContainers = pod.Spec.EphemeralContainers
@@ -366,8 +367,8 @@ func keepRest(pod, kept *corev1.Pod) {
 	pod.Finalizers, pod.OwnerReferences, pod.ManagedFields = kept.Finalizers, kept.OwnerReferences, kept.ManagedFields
 }
 
-// validateCreate finds typical mistakes of controllers: missing containers, container names, images, and volumes of
-// mounts.
+// validateCreate finds typical mistakes of controllers: missing containers, missing names and images of containers,
+// and mounts of missing volumes.
 func (podStrategy) validateCreate(obj client.Object) field.ErrorList {
 	spec, path := &obj.(*corev1.Pod).Spec, field.NewPath("spec")
 	volumes := map[string]bool{}
@@ -549,7 +550,7 @@ func overLimit(spec *corev1.PodSpec) field.ErrorList {
 			}
 		}
 	}
-	// Quantities are in a map, whose order could differ between two plays of a schedule.
+	// Quantities are in a map, whose iteration order can differ between two runs of a schedule.
 	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// thing is a custom kind as used by operators: a spec, a status with a subresource, no defaults and no validation.
+// thing is a typical custom resource: a spec, a status subresource, no defaults and no validation.
 type thing struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Turnstile is a Gate with a wait: every call waits until the test releases the call. The zero value is ready. All
-// calls of a process wait at the same Turnstile; call Break when the process dies.
+// Turnstile is a Gate in which every call waits until the test releases the call. The zero value is ready. All calls
+// of a process wait at the same Turnstile; call Break when the process dies.
 type Turnstile struct {
 	mu      sync.Mutex
 	waiting []*Waiting
@@ -59,7 +59,7 @@ func (w *Waiting) Release(fate Fate) {
 	}
 }
 
-// Break answers all waiting and all later calls with err, and carries out none.
+// Break makes all waiting and all later calls return err without being carried out.
 func (t *Turnstile) Break(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// queue names the waiting calls.
+// queue returns the waiting calls as text.
 func queue(turnstile *faultapi.Turnstile) string {
 	var parts []string
 	for _, w := range turnstile.Waiting() {
@@ -25,7 +25,7 @@ func queue(turnstile *faultapi.Turnstile) string {
 	return strings.Join(parts, ", ")
 }
 
-// process is a controller with all calls at the same turnstile.
+// process is a simulated controller process whose calls all wait at the same turnstile.
 type process struct {
 	*stage
 
@@ -142,7 +142,8 @@ func TestTurnstileOrder(t *testing.T) {
 	})
 }
 
-// TestTurnstileOutlastsContexts: the end of a context does not decide whether a call was carried out; the test does.
+// TestTurnstileOutlastsContexts: after the end of a call's context, the test still decides whether the call is
+// carried out.
 func TestTurnstileOutlastsContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t)
@@ -161,7 +162,7 @@ func TestTurnstileOutlastsContexts(t *testing.T) {
 	})
 }
 
-// TestCachedReadsDoNotWait: the process itself answers cached reads.
+// TestCachedReadsDoNotWait: reads from the cache do not wait at the turnstile.
 func TestCachedReadsDoNotWait(t *testing.T) {
 	p := newProcess(t)
 	s := p.stage

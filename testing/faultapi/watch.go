@@ -28,11 +28,12 @@ type Watch struct {
 	over bool
 }
 
-// watchBuffer is how many events a watch holds while nobody reads. A watch with more events ends, as on the API server.
+// watchBuffer is the number of unread events that a watch can hold. A watch with more unread events ends, as on the
+// API server.
 const watchBuffer = 1000
 
-// Watch opens a watch from the resourceVersion in Raw of client.ListOptions, which is required. The watch reads from
-// the server, whatever the source of the client's reads.
+// Watch opens a watch from the resourceVersion in client.ListOptions.Raw, which is required. The watch reads from the
+// server, even if the client reads from a cache.
 func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
 	k, err := c.server.kindOf(list)
 	if err != nil {
@@ -117,7 +118,7 @@ func (w *Watch) Behind() (n int) {
 	return n
 }
 
-// Deliver hands over the next n events, or all events if there are fewer. A watch whose reader does not keep up ends.
+// Deliver sends the next n events, or all events if there are fewer. A watch whose reader is too slow ends.
 func (w *Watch) Deliver(n int) {
 	w.client.server.mu.Lock()
 	defer w.client.server.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package install answers the question: how do I install my CRDs and webhook configurations on the API server of a
-// test? The package applies manifests from memory, without the files needed by kubectl, and waits until the new kinds
-// are served.
+// test? The package applies manifests from memory, without files and kubectl, and waits until the new kinds are
+// served.
 package install
 
 import (
@@ -22,8 +22,8 @@ import (
 const fieldOwner = "workloadkit-install"
 
 // CRD applies a CRD from its manifest in YAML or JSON and waits until objects of its kind can be read in the stored
-// version. Further versions need a conversion webhook. A second application changes nothing, and keeps a conversion URL
-// that somebody has set since.
+// version. CRD does not wait for other versions, because these versions need a conversion webhook. A second call with
+// the same manifest changes nothing, and keeps a conversion URL that a manager has set since.
 func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 	crd, err := parse(manifest)
 	if err != nil {
@@ -59,8 +59,8 @@ func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 }
 
 // Manifest applies an object from its manifest in YAML or JSON, as the only owner of the manifest's fields. A second
-// application changes nothing. A URL that somebody has set since in place of the manifest's Service, for example in a
-// webhook configuration, is kept.
+// call with the same manifest changes nothing. If a manager has replaced the manifest's Service by a URL since, for
+// example in a webhook configuration, the URL is kept.
 func Manifest(ctx context.Context, c client.Client, manifest []byte) error {
 	object, err := parse(manifest)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// TestWhatIsNoManifestIsRefused before anything is asked of a server.
+// TestWhatIsNoManifestIsRefused: a text that is not a manifest is refused before any request to the API server.
 func TestWhatIsNoManifestIsRefused(t *testing.T) {
 	tests := []struct {
 		name, manifest, want string

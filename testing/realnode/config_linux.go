@@ -57,8 +57,8 @@ func (l layout) write(node, kubeconfig, registry string, kubeletPort int) error 
 	return l.writeKubeconfig(node, kubeconfig)
 }
 
-// writeKubeconfig makes the administrator impersonate the kubelet, so that the API server authorizes and logs the
-// kubelet's requests as a Node's.
+// writeKubeconfig writes a kubeconfig with which the administrator impersonates the kubelet, so that the API server
+// authorizes and logs the requests as requests of the Node.
 func (l layout) writeKubeconfig(node, admin string) error {
 	config, err := clientcmd.LoadFromFile(admin)
 	if err != nil {
@@ -127,7 +127,7 @@ func (l layout) kubelet(port int) (string, error) {
 		"containerRuntimeEndpoint": "unix://" + l.socket(),
 		"podLogsDir":               l.file("pods"), "volumePluginDir": l.file("kubelet", "volumeplugins"),
 		"makeIPTablesUtilChains": false,
-		// The machine's disk may be fuller than a kubelet's defaults allow.
+		// The machine's disk may be fuller than the kubelet's defaults allow.
 		"evictionHard": map[string]string{
 			"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%",
 		},

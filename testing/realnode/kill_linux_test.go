@@ -55,13 +55,13 @@ func start(t *testing.T) *realnode.Node {
 // victimEnv makes the test binary a program that runs a Pod on a Node, with a control plane in the named directory.
 const victimEnv = "REALNODE_TEST_DIR"
 
-// TestKill: a process that dies by SIGKILL takes its Node along, the next start works, and Stop removes the remains of
-// both.
+// TestKill: when a process is killed by SIGKILL, its Node ends too. The next start works, and Stop removes the
+// remains of both Nodes.
 func TestKill(t *testing.T) {
 	if os.Getenv(enableEnv) == "" {
 		t.Skip("starts a real kubelet, as root: run make test-node")
 	}
-	if err := start(t).Stop(t.Context()); err != nil { // builds outside of the process to kill
+	if err := start(t).Stop(t.Context()); err != nil { // builds the binaries before the test kills a process
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])

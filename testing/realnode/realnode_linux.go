@@ -36,7 +36,7 @@ const (
 	repository   = "app"
 )
 
-// Options say which Node to start.
+// Options describe the Node to start.
 type Options struct {
 	// ControlPlane is the control plane to join. Stop the Node before its control plane.
 	ControlPlane *controlplane.ControlPlane
@@ -61,7 +61,7 @@ type Node struct {
 	stopErr  error
 }
 
-// Start builds missing binaries, removes what a killed run has left, and returns when the Node is Ready. ctx limits
+// Start builds missing binaries, removes the remains of a killed run, and returns when the Node is Ready. ctx limits
 // only the start; the Node runs until Stop is called or the process ends.
 func Start(ctx context.Context, opts Options) (*Node, error) {
 	if opts.ControlPlane == nil {
@@ -171,8 +171,8 @@ func (n *Node) Name() string { return n.name }
 // Socket returns the path of the container runtime's socket, for CRI.
 func (n *Node) Socket() string { return n.layout.socket() }
 
-// KillRuntime kills containerd, and returns after the successor listens on a new socket of the same path. Containers
-// continue to run.
+// KillRuntime kills containerd, and returns when the new containerd listens on a new socket with the same path.
+// Containers continue to run.
 func (n *Node) KillRuntime(ctx context.Context) error {
 	program := n.layout.binary("containerd")
 	pid, err := processOf(program)
@@ -271,7 +271,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	return n.stopErr
 }
 
-// clean removes what a Node has left after its process 1 has ended. The caller holds the lock, so no other Node runs.
+// clean removes the files, cgroups and network of a Node after its process 1 has ended. The caller holds the lock, so
+// no other Node runs.
 func (n *Node) clean(ctx context.Context) error {
 	err := errors.Join(removeCgroups(ctx), removeBridge(ctx), os.RemoveAll(n.layout.dir))
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package rehearsal answers "what would these controllers do from here, if nobody else did anything?".
+// Package rehearsal answers "what would these controllers do from the present state, if no user changed anything?".
 //
-// A [Rehearsal] runs the very controllers of a program on a faultapi.Server that has been filled with the objects of a
-// cluster. Everything happens in turn: a reconcile that is due runs to its end, the cache receives the events of the
-// server, scheduler and kubelets take their next step, and when nothing is due the simulated clock advances to the next
-// wait's end. The rehearsal is over when nothing happens any more, or after too many reconciles. No real time passes,
-// except a moment for the start of the controllers.
+// A [Rehearsal] runs the unchanged controllers of a program on a faultapi.Server that contains the objects of a
+// cluster. All steps run one after the other: a due reconcile runs to its end, the cache receives the events of the
+// server, and scheduler and kubelets take their next step. When no work is due, the simulated clock advances to the
+// end of the next wait. The rehearsal is over when the controllers make no more writes, or after too many reconciles.
+// No real time passes, except a moment for the start of the controllers.
 //
-// [Rehearsal.Writes] are the writes of the controllers, in their order. The package imports neither testing nor
+// [Rehearsal.Writes] returns the writes of the controllers, in order. The package imports neither testing nor
 // testing/synctest, so a program can show its users what will happen. Package chaos plays schedules with faults.
 //
-// Controllers must take their time from [Clock], and must not continue a reconcile in goroutines of their own. Requests
-// that a reconcile makes side by side may come in any order.
+// Controllers must take their time from [Clock], and must not continue a reconcile in other goroutines. Concurrent
+// requests of one reconcile may come in any order.
 package rehearsal

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// journal records the writes of controllers. A write ends before the controllers' next request, or with the reconcile.
+// journal records the writes of controllers. The state after a write is recorded before the controllers' next
+// request, or at the end of the reconcile.
 type journal struct {
 	server *faultapi.Server
 	clock  *Clock
@@ -48,7 +49,7 @@ func (j *journal) len() int {
 	return len(j.writes)
 }
 
-// close ends the open write.
+// close records the state after the last write.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

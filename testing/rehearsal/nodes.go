@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// nodes are the scheduler and the kubelets of a rehearsal. A Pod is looked at when the Pod has changed, and when a wait
-// ends.
+// nodes simulates the scheduler and the kubelets of a rehearsal. A Pod is handled when the Pod has changed, and when
+// a wait ends.
 type nodes struct {
 	*faultapi.Nodes
 
@@ -28,13 +28,13 @@ type nodes struct {
 	last   int // number of Pods scheduled
 }
 
-// podRef names a Pod.
+// podRef identifies a Pod.
 type podRef struct {
 	key types.NamespacedName
 	uid types.UID
 }
 
-// wait is a container that becomes ready, or a Pod that ends if container is empty.
+// wait is a container that will become ready, or, if container is empty, a Pod that will end.
 type wait struct {
 	podRef
 
@@ -46,7 +46,7 @@ func newNodes(server *faultapi.Server, config *Config) *nodes {
 	return &nodes{Nodes: server.Nodes(), server: server, config: config, marked: map[types.UID]bool{}, waits: map[wait]time.Time{}}
 }
 
-// begin makes kubelets know the running Pods, and looks at the Pods that are not at rest.
+// begin makes the kubelets know the running Pods, and marks the Pods that still have work to do.
 func (n *nodes) begin() {
 	n.Adopt()
 	n.seen = len(n.server.Events(&corev1.Pod{}))
@@ -65,7 +65,7 @@ func (n *nodes) mark(pod client.Object) {
 	}
 }
 
-// step looks at the changed Pods once, and reports whether anything has changed.
+// step handles the changed Pods once, and reports whether anything has changed.
 func (n *nodes) step() bool {
 	before := n.server.Version()
 	events := n.server.Events(&corev1.Pod{})
@@ -91,7 +91,7 @@ func (n *nodes) sync(ref podRef) {
 	}
 	if pod.Spec.NodeName == "" {
 		if !n.schedule(pod) {
-			n.mark(pod) // a claim or a Node may come
+			n.mark(pod) // a missing claim or Node may be created later
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (n *nodes) until(w wait, at time.Time) {
 	}
 }
 
-// schedule binds a Pod to a Node on which the Pod may run. Without Nodes every Pod finds a place.
+// schedule binds a Pod to a Node on which the Pod may run. If the server has no Nodes, every Pod is bound.
 func (n *nodes) schedule(pod *corev1.Pod) bool {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return false
@@ -136,7 +136,7 @@ func (n *nodes) schedule(pod *corev1.Pod) bool {
 	return n.Schedule(pod, name)
 }
 
-// choose returns the name of a Node, or "" if no Node fits. Pods take turns on the Nodes.
+// choose returns the name of a Node that fits, or "" if no Node fits. Successive Pods go to different Nodes.
 func (n *nodes) choose(pod *corev1.Pod, all []*corev1.Node) string {
 	requirements, err := nodefit.New(&pod.Spec)
 	if err != nil {
@@ -158,7 +158,7 @@ func (n *nodes) choose(pod *corev1.Pod, all []*corev1.Node) string {
 	return ""
 }
 
-// wake ends the waits that are over, and returns the end of the next wait; zero if none waits.
+// wake ends the waits that are over, and returns the end of the next wait; zero if there is no wait.
 func (n *nodes) wake() (next time.Time) {
 	now := n.config.Clock.Now()
 	var over []wait

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi/faultmanager"
 )
 
-// queue is the work queue of a controller. A worker gets a request only when the rehearsal hands the request out.
+// queue is the work queue of a controller. A worker gets a request only when the rehearsal releases the request.
 type queue struct {
 	clock   *Clock
 	limiter faultmanager.Limiter
@@ -63,7 +63,7 @@ func (q *queue) add(request reconcile.Request) {
 	}
 }
 
-// AddAfter makes a request due after a while; the earliest of several times counts.
+// AddAfter makes a request due after a while. If a request is added with several times, the earliest applies.
 func (q *queue) AddAfter(request reconcile.Request, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,7 +95,7 @@ func (q *queue) Len() int {
 	return len(q.ready)
 }
 
-// Get waits until the rehearsal hands out a request.
+// Get waits until the rehearsal releases a request.
 func (q *queue) Get() (request reconcile.Request, shutdown bool) {
 	q.once.Do(func() { close(q.asked) })
 	select {
@@ -106,7 +106,7 @@ func (q *queue) Get() (request reconcile.Request, shutdown bool) {
 	}
 }
 
-// Done ends a request.
+// Done marks the end of a request's reconcile.
 func (q *queue) Done(request reconcile.Request) {
 	q.mu.Lock()
 	delete(q.running, request)
@@ -140,7 +140,7 @@ func (q *queue) ShuttingDown() bool {
 	return q.ended
 }
 
-// first returns the number of the request that is due for the longest time.
+// first returns the number of the request that has been due for the longest time.
 func (q *queue) first() (number int64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -161,7 +161,7 @@ func (q *queue) take() reconcile.Request {
 	return request
 }
 
-// wake makes the requests due whose wait is over, and returns the end of the next wait; zero if none waits.
+// wake makes requests due whose wait is over, and returns the end of the next wait; zero if no request waits.
 func (q *queue) wake() (next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

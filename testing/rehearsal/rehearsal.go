@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi/faultmanager"
 )
 
-// Config describes the world of a rehearsal. Scheme, Server and Clock are required.
+// Config describes the simulated cluster of a rehearsal. Scheme, Server and Clock are required.
 type Config struct {
 	// Scheme must know the kinds of Server.
 	Scheme *runtime.Scheme
@@ -32,7 +32,8 @@ type Config struct {
 	// Clock is the clock of Server and controllers.
 	Clock *Clock
 	// ReadyAfter returns how long after its start a container becomes ready; ok is false for a container that stays
-	// unready. Nil means: after a second, unless the container was unready before the rehearsal.
+	// unready. If ReadyAfter is nil, a container becomes ready after a second, unless the container was unready
+	// before the rehearsal.
 	ReadyAfter func(pod *corev1.Pod, c faultapi.Unready) (after time.Duration, ok bool)
 	// EndsAfter is how long a deleted Pod takes to end; 0 means a second.
 	EndsAfter time.Duration
@@ -41,10 +42,10 @@ type Config struct {
 	// Outside does the work of other clients, such as a volume's provisioner, and reports whether anything has
 	// changed. Optional.
 	Outside func(ctx context.Context) (changed bool)
-	// Unknown reports whether the labels of a Node are unknown, so that each Pod counts as fitting. Optional.
+	// Unknown reports whether the labels of a Node are unknown. Every Pod fits such a Node. Optional.
 	Unknown func(*corev1.Node) bool
-	// Quiet is how long nothing may change before the rehearsal is over; 0 means a quarter of an hour. Quiet must be
-	// longer than every wait of the controllers.
+	// Quiet is the simulated time without any change after which the rehearsal is over; 0 means 15 minutes. Quiet
+	// must be longer than every wait of the controllers.
 	Quiet time.Duration
 	// Most is the largest number of reconciles, and of writes; 0 means 100,000.
 	Most int
@@ -67,7 +68,7 @@ func (c *Config) complete() error {
 type Write struct {
 	// At is the simulated time.
 	At time.Time
-	// Controller is the name of the controller, and Object the reconciled object.
+	// Controller is the name of the controller. Object is the reconciled object.
 	Controller string
 	Object     types.NamespacedName
 	Call       faultapi.Call
@@ -125,7 +126,7 @@ func (r *Rehearsal) Writes() []Write {
 // Errors returns the last error of each reconciled object whose last reconcile has failed, by controller and object.
 func (r *Rehearsal) Errors() map[string]error { return r.journal.failed }
 
-// add stores a runnable; a controller gets a queue of the rehearsal.
+// add stores a runnable, and makes a controller use a queue of the rehearsal.
 func (r *Rehearsal) add(run manager.Runnable) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,11 +150,11 @@ func (r *Rehearsal) add(run manager.Runnable) error {
 	})
 }
 
-// ErrEndless means that the controllers had not come to rest after the largest number of reconciles.
+// ErrEndless means that the controllers still had work after the largest number of reconciles or writes.
 var ErrEndless = errors.New("the controllers do not come to rest")
 
-// Run runs the controllers until nothing happens any more, and stops the controllers. Run can be called once. The error
-// is ErrEndless, the error of ctx, or says that a controller does not start.
+// Run runs the controllers until no work is left, and then stops the controllers. Run can be called once. The error
+// is ErrEndless, the error of ctx, or an error about a controller that does not start.
 func (r *Rehearsal) Run(ctx context.Context) error {
 	ctx, r.stop = context.WithCancel(ctx)
 	defer func() {
@@ -187,7 +188,7 @@ func (r *Rehearsal) Run(ctx context.Context) error {
 	return fmt.Errorf("%w after %d reconciles", ErrEndless, r.config.Most)
 }
 
-// poll is how often the start of controllers is looked at, and startLimit is how long the start may take.
+// poll is the interval at which the start of the controllers is checked. startLimit is how long the start may take.
 const (
 	poll       = time.Millisecond
 	startLimit = 30 * time.Second
@@ -289,7 +290,7 @@ func (r *Rehearsal) bookmark() {
 	}
 }
 
-// due returns the queue with the request that is due for the longest time, or nil.
+// due returns the queue with the request that has been due for the longest time, or nil.
 func (r *Rehearsal) due() (found *queue) {
 	best := int64(0)
 	for _, q := range r.queues {
@@ -317,7 +318,8 @@ func (r *Rehearsal) work(ctx context.Context, q *queue) error {
 	return nil
 }
 
-// others lets nodes, the garbage collector and all other clients work, and reports whether anything has changed.
+// others lets the scheduler, the kubelets, the garbage collector and all other clients work, and reports whether
+// anything has changed.
 func (r *Rehearsal) others(ctx context.Context) bool {
 	changed := r.nodes.step()
 	if r.config.Outside != nil {
@@ -355,7 +357,7 @@ func (r *Rehearsal) sleep() bool {
 	return true
 }
 
-// mutating changes Pods before their creation.
+// mutating is a client that changes Pods before their creation, as the Pod webhook does.
 type mutating struct {
 	*faultapi.Client
 

@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/rehearsal"
 )
 
-// chain wants three Pods for each ControllerRevision, each after the Pod before is ready, and a pause of a minute.
+// chain is a controller that creates three Pods for each ControllerRevision, each Pod a minute after the previous Pod
+// is ready.
 type chain struct {
 	client.Client
 	clock *rehearsal.Clock
@@ -98,7 +99,7 @@ func node(name string, taints ...corev1.Taint) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Taints: taints}}
 }
 
-// running is a Pod as in a cluster.
+// running returns a Pod that runs, as read from a cluster.
 func running(ready bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-0", UID: "pod-0", CreationTimestamp: metav1.NewTime(began().Add(-time.Hour)),
@@ -166,7 +167,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// flood creates many Pods in a reconcile.
+// flood is a controller that creates many Pods in one reconcile.
 type flood struct{ client.Client }
 
 func (f *flood) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -180,7 +181,7 @@ func (f *flood) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// A few reconciles with many writes are too much, too.
+// TestRunLimitsWrites: Run also ends with ErrEndless if a few reconciles make too many writes.
 func TestRunLimitsWrites(t *testing.T) {
 	clk := rehearsal.NewClock(began())
 	server, err := faultapi.New(clientgoscheme.Scheme, clk.Now)
@@ -202,7 +203,7 @@ func TestRunLimitsWrites(t *testing.T) {
 	}
 }
 
-// The status of a Pod that runs on is the cluster's.
+// TestRunKeepsStatuses: the status of a Pod that keeps running is not changed.
 func TestRunKeepsStatuses(t *testing.T) {
 	before := running(true)
 	_, server, err := rehearse(t, nil, node("a"), before.DeepCopy())

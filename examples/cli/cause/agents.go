@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// agents says which Nodes a job or request waits for.
+// agents returns the causes of a job or request that waits for node agents.
 func (f *Facts) agents() []Cause {
 	switch f.Object.GetKind() {
 	case "ContainerRecreateRequest":
@@ -23,7 +23,7 @@ func (f *Facts) agents() []Cause {
 	return nil
 }
 
-// restarts says whether a request for containers waits for the agent of a Node.
+// restarts returns a cause if a ContainerRecreateRequest waits for the agent of a Node.
 func (f *Facts) restarts() []Cause {
 	phase := fields.String(f.Object.Object, "status.phase")
 	if phase != "" && phase != "Pending" || len(f.Pods) == 0 {
@@ -33,7 +33,7 @@ func (f *Facts) restarts() []Cause {
 	return []Cause{f.objectCause(Node, onNode, NotStarted, "status.phase", detail, "see whether the agent of the Node runs: kubectl kruise doctor")}
 }
 
-// ephemeral says which ephemeral containers of a job have not ended.
+// ephemeral returns a cause for each ephemeral container of an EphemeralJob that has not ended.
 func (f *Facts) ephemeral() (causes []Cause) {
 	for _, container := range fields.List(f.Object.Object, "spec.template.ephemeralContainers") {
 		name := fields.String(container, "name")
@@ -57,7 +57,8 @@ func (f *Facts) ephemeral() (causes []Cause) {
 	return causes
 }
 
-// pulls says which Nodes pull the image of a job, and on which Nodes no agent has begun.
+// pulls returns the causes of an ImagePullJob: the Nodes that pull the image, and the Nodes whose agents have not
+// begun.
 func (f *Facts) pulls() (causes []Cause) {
 	image := fields.String(f.Object.Object, "spec.image")
 	var silent, pulling []string
@@ -79,7 +80,7 @@ func (f *Facts) pulls() (causes []Cause) {
 	return causes
 }
 
-// pullState says how far a pull is.
+// pullState is the progress of a pull.
 type pullState uint8
 
 const (
@@ -88,7 +89,7 @@ const (
 	begun
 )
 
-// pullOn returns how far the pull of the job is on the Node of a NodeImage.
+// pullOn returns the progress of the job's pull on the Node of a NodeImage.
 func (f *Facts) pullOn(image fields.Object) pullState {
 	images, _ := fields.At(image, "spec.images")
 	byName, _ := images.(fields.Object)
@@ -130,7 +131,7 @@ func phaseOf(image fields.Object, name string, tag fields.Object) string {
 // mostNamed is the largest number of Nodes that a cause names.
 const mostNamed = 5
 
-// some names Nodes, in order.
+// some returns a text with the names of at most mostNamed Nodes, sorted.
 func some(nodes []string) string {
 	slices.Sort(nodes)
 	if len(nodes) == 1 {

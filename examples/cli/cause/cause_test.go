@@ -36,7 +36,7 @@ func decode[T any](t testing.TB, text string) (value T) {
 	return value
 }
 
-// pod is a running Pod of revision web-2 that is ready, after changes of its text.
+// pod returns a running, ready Pod of revision web-2. The arguments are YAML that replaces parts of the Pod.
 func pod(t testing.TB, metadata, spec, status string) *corev1.Pod {
 	t.Helper()
 	p := decode[corev1.Pod](t, `{apiVersion: v1, kind: Pod, metadata: {name: web-a, namespace: default, labels: {app: web, controller-revision-hash: web-2}, creationTimestamp: "2026-03-01T10:00:00Z"},
@@ -73,7 +73,7 @@ func lines(causes []cause.Cause) (list []string) {
 	return list
 }
 
-// waiting is the status of a Pod whose container waits.
+// waiting returns the status of a Pod whose container waits.
 func waiting(reason, message string) string {
 	return fmt.Sprintf(`{conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: app, image: a:1, imageID: "", restartCount: 4, ready: false, state: {waiting: {reason: %s, message: %q}},
 lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}`, reason, message)
@@ -206,7 +206,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// owned makes the Pod one of a CloneSet at revision web-2.
+// owned makes a CloneSet at revision web-2 the owner of the Pod.
 func owned(spec string) func(*cause.Facts) {
 	return func(f *cause.Facts) {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -316,7 +316,7 @@ func TestEqualCausesAreOne(t *testing.T) {
 	}
 }
 
-// FuzzOf: whatever a Pod says, each cause has a layer, a code and a remedy, and no cause means a line about health.
+// FuzzOf: for any Pod, each cause has a layer, a code and a remedy. Without a cause, Healthy returns a line.
 func FuzzOf(f *testing.F) {
 	f.Add(`{"metadata":{"name":"a"},"status":{"phase":"Pending"}}`, `{}`)
 	f.Add(`{"metadata":{"name":"a","finalizers":["x"],"deletionTimestamp":"2026-03-01T11:59:00Z"}}`, `{"spec":{"lifecycle":{}}}`)

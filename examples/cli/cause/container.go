@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// containers says which containers do not run or are not ready: init containers first, because the others wait for
-// these.
+// containers returns a cause for each container that does not run or is not ready. Init containers come first,
+// because the other containers wait for the init containers.
 func (f *Facts) containers(pod *corev1.Pod) (causes []Cause) {
 	for i := range pod.Status.InitContainerStatuses {
 		s := &pod.Status.InitContainerStatuses[i]
@@ -38,7 +38,8 @@ func (f *Facts) containers(pod *corev1.Pod) (causes []Cause) {
 	return causes
 }
 
-// weight puts a container that cannot start before a container that waits for others or is starting.
+// weight orders causes: a container that cannot start comes before a container that is starting or waits for other
+// containers.
 func weight(code reason.Code) int {
 	switch code {
 	case LaunchPriority, "PodInitializing":
@@ -49,7 +50,7 @@ func weight(code reason.Code) int {
 	return 0
 }
 
-// container judges a single container.
+// container returns the cause of a single container; the result is false if the container has no cause.
 func (f *Facts) container(pod *corev1.Pod, s *corev1.ContainerStatus, word string) (Cause, bool) {
 	name := word + s.Name
 	switch {
@@ -68,7 +69,7 @@ func (f *Facts) container(pod *corev1.Pod, s *corev1.ContainerStatus, word strin
 	return Cause{}, false
 }
 
-// waiting judges a container that does not run.
+// waiting returns the cause of a container that does not run.
 func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string) Cause {
 	w := s.State.Waiting
 	code := reason.Code(or(w.Reason, string(NotStarted)))
@@ -107,7 +108,8 @@ func imageOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
 	return s.Image
 }
 
-// warning adds the newest warning about a Pod to a detail. Warnings about a former Pod of the same name do not count.
+// warning adds the newest warning event about a Pod to a detail. Events about a former Pod of the same name are
+// ignored.
 func (f *Facts) warning(pod *corev1.Pod, detail string) string {
 	var newest *corev1.Event
 	for i := range f.Events {

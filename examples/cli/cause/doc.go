@@ -1,17 +1,17 @@
 // Package cause answers "why does this object wait?"
 //
-// [Of] takes objects as read from the API server, and returns the causes: why a Pod is not created, not scheduled, not
-// started, not ready, not updated, not evicted, not deleted or not injected, and why a workload or a job waits. An object
-// without causes is healthy; [Healthy] says so in a line.
+// [Of] takes objects as read from the API server, and returns the causes: why a Pod is not created, not scheduled,
+// not started, not ready, not updated, not evicted, not deleted or not injected, and why a workload or a job waits.
+// An object without causes is healthy, and [Healthy] returns a line for such an object.
 //
 // # Order
 //
-// The first cause is the cause to see to first. A cause that keeps a controller from all work stands before a cause that
-// keeps Pods from existence, then come causes on the way of a Pod: scheduler, Node, container runtime, hooks. A
-// controller's remark about waiting for Pods is a consequence, so such a remark stands last, and is the first
-// cause only if no Pod has a cause.
+// Users should remove the first cause first. Causes that stop all work of a controller come first, then causes that
+// prevent the creation of Pods. Then come the causes of a single Pod in the order of its life: scheduler, Node,
+// container runtime, hooks. A condition with which a controller only says "waiting for Pods" is a consequence, and
+// comes last. Such a condition comes first only if no Pod has a cause.
 //
-// Equal causes of several Pods are a single cause, with the names of the Pods.
+// Equal causes of several Pods are merged into one cause, with the names of the Pods.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package cause
@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Layer says who holds an object up.
+// Layer is the part of the system that delays an object.
 type Layer string
 
 // These are the layers.
@@ -47,13 +47,13 @@ const (
 	Node Layer = "node"
 	// Runtime is a container: the image, the start, the health.
 	Runtime Layer = "runtime"
-	// Hook is a lifecycle hook, a readiness gate or a finalizer, with the name of the holder.
+	// Hook is a lifecycle hook, a readiness gate or a finalizer. The cause names the program that must end the wait.
 	Hook Layer = "hook"
 	// Budget is a PodDisruptionBudget or PodUnavailableBudget.
 	Budget Layer = "budget"
 )
 
-// Cause is why an object waits. The remedy of the reason says what ends the wait.
+// Cause is a reason why an object waits. The Remedy says what ends the wait.
 type Cause struct {
 	Layer Layer
 	reason.Reason
@@ -63,33 +63,33 @@ type Cause struct {
 	rank rank
 }
 
-// rank is the place of a cause in the list.
+// rank is the position of a kind of cause in the list.
 type rank uint8
 
 const (
-	// stopsAll keeps the controller from all work.
+	// stopsAll causes stop all work of the controller.
 	stopsAll rank = iota
-	// stopsPods keeps Pods from existence, or their update from beginning.
+	// stopsPods causes prevent the creation of Pods, or the beginning of their update.
 	stopsPods
 	unscheduled
 	onNode
 	inContainer
 	held
-	// asked is a wait on a user's request, or a wait that needs nobody.
+	// asked causes are waits that a user has requested, or that end without help.
 	asked
-	// consequence follows from other causes.
+	// consequence causes follow from other causes.
 	consequence
 )
 
-// Refusal is the answer of an API server to a request tried without effect, and refused.
+// Refusal is the API server's response to a dry-run request that was refused.
 type Refusal struct {
-	// Operation is what was tried, such as "create a Pod".
+	// Operation describes the request, such as "create a Pod".
 	Operation string
 	Message   string
 }
 
-// Facts are the objects by which causes are found. Only Object and Now are required; the other
-// objects lead to further causes.
+// Facts are the objects in which causes are found. Only Object and Now are required. With the other objects, Of finds
+// further causes.
 type Facts struct {
 	// Object is the object in question.
 	Object *unstructured.Unstructured
@@ -97,9 +97,10 @@ type Facts struct {
 	Owner *unstructured.Unstructured
 	// Pods are the Pods of the object, or the Pod in question. The Pods of an EphemeralJob are the selected Pods.
 	Pods []corev1.Pod
-	// IsPodsUnread says that the Pods could not be read, so nothing is known about missing Pods.
+	// IsPodsUnread means that the Pods could not be read, so that no Pod counts as missing.
 	IsPodsUnread bool
-	// Nodes are the Nodes of the Pods; IsNodesRead says that a missing Node does not exist.
+	// Nodes are the Nodes of the Pods. IsNodesRead means that the Nodes were read, so that a Node missing in Nodes
+	// does not exist.
 	Nodes       []corev1.Node
 	IsNodesRead bool
 	// Events are about the object and its Pods.
@@ -109,9 +110,9 @@ type Facts struct {
 	Budgets     []unstructured.Unstructured
 	// NodeImages are all NodeImages, for an ImagePullJob.
 	NodeImages []unstructured.Unstructured
-	// SidecarSets select the namespace of the Pod in question.
+	// SidecarSets are the SidecarSets that select the namespace of the Pod in question.
 	SidecarSets []unstructured.Unstructured
-	// Refusals are answers to requests tried without effect.
+	// Refusals are the refused dry-run requests.
 	Refusals []Refusal
 	Now      time.Time
 }

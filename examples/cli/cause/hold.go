@@ -25,7 +25,7 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// hook says which lifecycle hook holds a Pod, and by which labels and finalizers.
+// hook returns a cause if a lifecycle hook delays a Pod, with the labels and finalizers of the hook.
 func (f *Facts) hook(pod *corev1.Pod) []Cause {
 	state := pod.Labels[apps.LabelLifecycleState]
 	var name, waitsFor string
@@ -56,7 +56,8 @@ func (f *Facts) hook(pod *corev1.Pod) []Cause {
 	return []Cause{podCause(pod, Hook, held, HookHolds, detail, remedy)}
 }
 
-// handlers lists the labels and finalizers of a hook that a Pod lacks, or that a Pod has.
+// handlers returns the labels and finalizers of a hook that a Pod lacks if lacking is true, and otherwise those that
+// the Pod has.
 func (f *Facts) handlers(pod *corev1.Pod, hook string, lacking bool) (list []string) {
 	owner := f.Owner
 	if owner == nil {
@@ -79,7 +80,7 @@ func (f *Facts) handlers(pod *corev1.Pod, hook string, lacking bool) (list []str
 	return list
 }
 
-// gates says which readiness gates keep a Pod, whose containers are all ready, from being ready.
+// gates returns a cause for each readiness gate that keeps a Pod unready although all containers are ready.
 func gates(pod *corev1.Pod) (causes []Cause) {
 	for _, gate := range pod.Spec.ReadinessGates {
 		i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
@@ -94,7 +95,8 @@ func gates(pod *corev1.Pod) (causes []Cause) {
 	return causes
 }
 
-// gateDetail names the writers that hold the gate of several writers.
+// gateDetail returns the detail about a closed gate. For the gate that several writers share, the detail names the
+// writers that keep the gate closed.
 func gateDetail(c *corev1.PodCondition) string {
 	if c.Type != apps.ConditionKruisePodReady {
 		return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")

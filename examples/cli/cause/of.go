@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
 )
 
-// Of returns why the object waits, in order; none for a healthy object.
+// Of returns the causes why the object waits, the most important first; none for a healthy object.
 func Of(f Facts) []Cause {
 	var causes []Cause
 	if pod := f.pod(); pod != nil {
@@ -46,15 +46,14 @@ func withoutEchoes(causes []Cause) []Cause {
 	return slices.DeleteFunc(causes, isEcho)
 }
 
-// merge makes a single cause of the equal causes of several Pods. Causes are equal if the texts are equal but for the
-// Pod's name.
+// merge merges the equal causes of several Pods. Causes are equal if the texts are equal except for the Pod's name.
 func merge(causes []Cause) (merged []Cause) {
 	places := map[string]int{}
 	for _, c := range causes {
 		key := strings.Join([]string{string(c.Layer), string(c.Code), c.Path, strings.ReplaceAll(c.Detail, or(c.Object.Name, "\x00"), "")}, "\x00")
 		switch {
 		case c.Layer == Quota || (c.Layer == Webhook || c.Layer == APIServer) && len(c.Pods) == 0:
-			key = string(c.Layer) + string(c.Code) // said by a condition and by the answer to a trial
+			key = string(c.Layer) + string(c.Code) // the same refusal can come from a condition and from a dry-run request
 		case len(c.Pods) == 0:
 			key += c.Object.String()
 		}
@@ -72,8 +71,8 @@ func merge(causes []Cause) (merged []Cause) {
 	return merged
 }
 
-// Healthy describes, in a line, an object without causes. Budgets that would refuse an eviction of a healthy Pod are
-// named.
+// Healthy describes an object without causes in one line. The line names the budgets that would refuse an eviction of
+// a healthy Pod.
 func Healthy(f Facts) string {
 	name := fmt.Sprintf("%s %s", f.Object.GetKind(), f.Object.GetName())
 	pod := f.pod()
@@ -97,7 +96,7 @@ func Healthy(f Facts) string {
 	return text
 }
 
-// Summary describes the object in a line before its causes.
+// Summary describes the object in one line, to be printed before its causes.
 func Summary(f Facts) string {
 	name := fmt.Sprintf("%s %s", f.Object.GetKind(), f.Object.GetName())
 	if pod := f.pod(); pod != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// podCauses returns why a Pod is not in service, the most telling cause first.
+// podCauses returns the causes why a Pod is not in service, the most important first.
 func (f *Facts) podCauses(pod *corev1.Pod) []Cause {
 	if pod.DeletionTimestamp != nil {
 		return f.deletion(pod)
@@ -26,7 +26,7 @@ func (f *Facts) podCauses(pod *corev1.Pod) []Cause {
 	causes := append(f.node(pod), f.containers(pod)...)
 	hooks := f.hook(pod)
 	if len(causes) > 0 || len(hooks) > 0 {
-		return append(causes, hooks...) // gates open after the containers and the hook
+		return append(causes, hooks...) // readiness gates open only after the containers and the hook
 	}
 	return gates(pod)
 }
@@ -37,7 +37,7 @@ func podCause(pod *corev1.Pod, layer Layer, r rank, code reason.Code, detail, re
 	}}
 }
 
-// scheduling says why a Pod has no Node.
+// scheduling returns the cause why a Pod has no Node.
 func scheduling(pod *corev1.Pod) Cause {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
@@ -68,8 +68,8 @@ func scheduling(pod *corev1.Pod) Cause {
 		"see whether the scheduler runs, or correct spec.schedulerName")
 }
 
-// placing says what makes an unschedulable Pod fit a Node, by the scheduler's words (the plugins in
-// pkg/scheduler/framework/plugins of Kubernetes 1.36).
+// placing returns the remedy for an unschedulable Pod, derived from the texts of the scheduler's plugins
+// (pkg/scheduler/framework/plugins of Kubernetes 1.36).
 func placing(message string) string {
 	for _, word := range []struct{ text, remedy string }{
 		{"persistentvolumeclaim", "create the PersistentVolumeClaim, or correct the claim's name in the template"},
@@ -89,7 +89,7 @@ func placing(message string) string {
 	return "make room on a Node that fits, or change what the Pod demands"
 }
 
-// node says whether the Pod's Node is at work.
+// node returns a cause if the Pod's Node does not exist or is not ready.
 func (f *Facts) node(pod *corev1.Pod) []Cause {
 	i := slices.IndexFunc(f.Nodes, func(n corev1.Node) bool { return n.Name == pod.Spec.NodeName })
 	if i < 0 {
@@ -107,7 +107,7 @@ func (f *Facts) node(pod *corev1.Pod) []Cause {
 	return nil
 }
 
-// deletion says why a Pod that is being deleted is still there.
+// deletion returns the causes why a Pod that is being deleted still exists.
 func (f *Facts) deletion(pod *corev1.Pod) []Cause {
 	if len(pod.Finalizers) > 0 {
 		return []Cause{podCause(pod, Hook, held, FinalizerHolds, "the Pod is being deleted since "+pod.DeletionTimestamp.UTC().Format(time.RFC3339)+"; finalizers: "+strings.Join(pod.Finalizers, ", "), "the owners of the finalizers end their work and remove the finalizers")}
@@ -122,7 +122,7 @@ func (f *Facts) deletion(pod *corev1.Pod) []Cause {
 	return []Cause{podCause(pod, Node, onNode, Terminating, fmt.Sprintf("the grace period has ended %s ago, and the kubelet has not removed the Pod", -left), "see the kubelet and the container runtime of Node "+pod.Spec.NodeName)}
 }
 
-// ended says why a Pod has ended.
+// ended returns the cause why a Pod has ended.
 func (f *Facts) ended(pod *corev1.Pod) []Cause {
 	if pod.Status.Phase == corev1.PodSucceeded && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		return nil

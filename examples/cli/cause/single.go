@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// updated says why the Pod in question is at an old revision.
+// updated returns the causes why the Pod in question is at an old revision.
 func (f *Facts) updated(pod *corev1.Pod) []Cause {
 	if f.Owner == nil || f.Owner.GroupVersionKind().Group != facts.AppsGroup {
 		return nil
@@ -38,7 +38,7 @@ func (f *Facts) updated(pod *corev1.Pod) []Cause {
 	return []Cause{podCause(pod, Controller, asked, NotUpdated, detail, "the rollout reaches the Pod; see kubectl kruise rollout status")}
 }
 
-// keptByUser says whether a setting keeps a Pod at an old revision.
+// keptByUser returns a cause if a setting keeps a Pod at an old revision; isAsked is false if no setting does.
 func (f *Facts) keptByUser(pod *corev1.Pod, detail string) (c Cause, isAsked bool) {
 	path := facts.Pausable(f.Owner.GroupVersionKind())
 	kept := fields.IntOrString(f.Owner.Object, "spec.updateStrategy.rollingUpdate.partition", "spec.updateStrategy.partition")
@@ -53,7 +53,8 @@ func (f *Facts) keptByUser(pod *corev1.Pod, detail string) (c Cause, isAsked boo
 	return Cause{}, false
 }
 
-// injected says which SidecarSets select the Pod in question and are not in the Pod.
+// injected returns a cause for each SidecarSet that selects the Pod in question and whose sidecars are not in the
+// Pod.
 func (f *Facts) injected(pod *corev1.Pod) (causes []Cause) {
 	present := strings.Split(pod.Annotations[apps.AnnotationSidecarSetInjected], ",")
 	for i := range f.SidecarSets {
@@ -89,7 +90,7 @@ func selects(o fields.Object, path string, set map[string]string) bool {
 	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(set))
 }
 
-// evictable says which budgets refuse an eviction of a Pod at present.
+// evictable returns a cause for each budget that refuses an eviction of a Pod at present.
 func (f *Facts) evictable(pod *corev1.Pod) (causes []Cause) {
 	for i := range f.Disruptions {
 		b := &f.Disruptions[i]
@@ -126,7 +127,7 @@ func Selects(o fields.Object, podLabels map[string]string) bool {
 }
 
 // SelectsNamespace reports whether a SidecarSet selects a namespace by the namespace's labels. A SidecarSet without a
-// selector of namespaces selects all.
+// namespaceSelector selects all namespaces.
 func SelectsNamespace(sidecarSet fields.Object, namespaceLabels map[string]string) bool {
 	if _, restricted := fields.At(sidecarSet, "spec.namespaceSelector"); !restricted {
 		return true

@@ -19,7 +19,7 @@ func (f *Facts) objectCause(layer Layer, r rank, code reason.Code, path, detail,
 	return Cause{Layer: layer, rank: r, Reason: reason.Reason{Code: code, Object: object, Path: path, Detail: detail, Remedy: remedy}}
 }
 
-// workloadCauses returns why a workload or a job is not as wanted.
+// workloadCauses returns the causes why a workload or a job is not in its wanted state.
 func (f *Facts) workloadCauses() (causes []Cause) {
 	o := f.Object
 	if o.GetDeletionTimestamp() != nil {
@@ -42,7 +42,7 @@ func (f *Facts) workloadCauses() (causes []Cause) {
 	return causes
 }
 
-// resume is the command that ends a pause.
+// resume returns the command that ends a pause.
 func (f *Facts) resume() string {
 	gk := f.Object.GroupVersionKind().GroupKind()
 	kind := strings.ToLower(gk.Kind)
@@ -52,7 +52,7 @@ func (f *Facts) resume() string {
 	return "kubectl kruise rollout resume " + kind + "/" + f.Object.GetName()
 }
 
-// fromProgress turns what the counts say into causes.
+// fromProgress turns the reasons of a Progress into causes.
 func (f *Facts) fromProgress(p progress.Progress) (causes []Cause) {
 	o := f.Object.Object
 	for _, why := range p.Why {
@@ -93,8 +93,8 @@ func isEmpty(value any) bool {
 	return true
 }
 
-// fromConditions turns the controller's own words into causes. A condition about all work stands first; a condition
-// about Pods is a consequence where Pods say more.
+// fromConditions turns the object's conditions into causes. A condition that stops all work comes first. A condition
+// about Pods is a consequence, because the causes of the Pods say more.
 func (f *Facts) fromConditions() (causes []Cause) {
 	for _, c := range fields.Conditions(f.Object.Object) {
 		code := reason.Code(or(c.Reason, c.Type))
@@ -121,7 +121,8 @@ func isFailure(conditionType string) bool {
 	return false
 }
 
-// refused names who has refused a request, by the texts of API servers.
+// refused returns the cause for a refused request. The texts of API servers show which part of the system has
+// refused.
 func (f *Facts) refused(message, path string, otherwise reason.Code) Cause {
 	switch {
 	case strings.Contains(message, "exceeded quota"), strings.Contains(message, "failed quota"):
@@ -138,7 +139,8 @@ func (f *Facts) refused(message, path string, otherwise reason.Code) Cause {
 	return f.objectCause(Controller, stopsPods, otherwise, path, message, "see to what the message names; the controller tries again by itself")
 }
 
-// creation says why Pods are missing: by the answer to a creation without effect, else by the newest event of a failure.
+// creation returns the causes why Pods are missing: from the dry-run creation of a Pod, or else from the newest event
+// about a failed creation.
 func (f *Facts) creation() (causes []Cause) {
 	for _, refusal := range f.Refusals {
 		c := f.refused(refusal.Message, "", RequestRefused)
@@ -184,13 +186,13 @@ func (f *Facts) outOfService() (pods []*corev1.Pod) {
 	return pods
 }
 
-// InService reports whether a Pod is ready, stays, and is held by no lifecycle hook.
+// InService reports whether a Pod is ready, is not being deleted, and does not wait for a lifecycle hook.
 func InService(pod *corev1.Pod) bool {
 	state := pod.Labels[apps.LabelLifecycleState]
 	return pod.DeletionTimestamp == nil && IsReady(pod) && (state == "" || state == apps.LifecycleNormal)
 }
 
-// IsReady reports whether a Pod is ready by its own condition.
+// IsReady reports whether the Pod's Ready condition is True.
 func IsReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {

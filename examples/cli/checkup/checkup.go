@@ -1,7 +1,8 @@
 // Package checkup answers "what is wrong with this installation?"
 //
-// [Of] takes the objects of an installation of OpenKruise, or of the controllers of this project, and returns findings.
-// Each finding has a remedy. Objects that could not be read are left out by the caller and are no findings.
+// [Of] takes the objects of an installation of OpenKruise, or of the controllers of this project, and returns
+// findings. Each finding has a remedy. The caller leaves out objects that could not be read, and Of reports no
+// finding about such objects.
 //
 // All functions are pure and safe for concurrent use.
 package checkup
@@ -26,10 +27,10 @@ const (
 	NotInstalled reason.Code = "NotInstalled"
 	// CRDNotServed means: the API server does not serve a CRD.
 	CRDNotServed reason.Code = "CRDNotServed"
-	// OldStoredVersion means that objects may be stored in a version other than the storage version, so the old version
-	// must not leave the CRD.
+	// OldStoredVersion means: objects may be stored in a version other than the storage version, so the old
+	// version must not be removed from the CRD.
 	OldStoredVersion reason.Code = "OldStoredVersion"
-	// BundleMissing means: API servers have no certificate authority for a webhook.
+	// BundleMissing means: the configuration of a webhook contains no certificate authority for API servers.
 	BundleMissing reason.Code = "BundleMissing"
 	// BundleUnreadable means: the certificate authority of a webhook cannot be parsed.
 	BundleUnreadable reason.Code = "BundleUnreadable"
@@ -47,9 +48,9 @@ const (
 	WebhooksMissing reason.Code = "WebhooksMissing"
 	// ManagerNotReady means: no replica of the manager is ready.
 	ManagerNotReady reason.Code = "ManagerNotReady"
-	// GateUnknown means that the manager is started with an unknown gate.
+	// GateUnknown means: the manager is started with an unknown gate.
 	GateUnknown reason.Code = "GateUnknown"
-	// GateWithoutCRD means that a gate is on, and the API server does not serve the kinds of the gate.
+	// GateWithoutCRD means: a gate is on, and the API server does not serve the kinds of the gate.
 	GateWithoutCRD reason.Code = "GateWithoutCRD"
 	// RightMissing means: the manager's account lacks a right.
 	RightMissing reason.Code = "RightMissing"
@@ -63,16 +64,16 @@ const (
 type Facts struct {
 	// CRDs are the CustomResourceDefinitions of OpenKruise.
 	CRDs []unstructured.Unstructured
-	// Hooks are the places with an address and a bundle: admission webhooks, and conversion in CRDs.
+	// Hooks are the admission webhooks and the conversion webhooks in CRDs, each with an address and a CA bundle.
 	Hooks []Hook
-	// Ready is the number of ready addresses of each Service "namespace/name"; a Service that does not exist is missing.
-	// IsReadyRead says that the Services were read.
+	// Ready is the number of ready addresses of each Service, keyed by "namespace/name". A Service that does not
+	// exist has no key. IsReadyRead means that the Services were read.
 	Ready       map[string]int
 	IsReadyRead bool
 	// Certificate is the PEM of the server's certificate; empty if not read.
 	Certificate []byte
-	// Manager is the manager's Deployment, and Agents the DaemonSet of the node agents; nil if not found. IsAgentsRead
-	// says that the DaemonSets were read.
+	// Manager is the manager's Deployment. Agents is the DaemonSet of the node agents. Both are nil if not found.
+	// IsAgentsRead means that the DaemonSets were read.
 	Manager      *appsv1.Deployment
 	Agents       *appsv1.DaemonSet
 	IsAgentsRead bool
@@ -82,7 +83,7 @@ type Facts struct {
 	Now           time.Time
 }
 
-// Of returns the findings, those first that keep all else from working.
+// Of returns the findings. Findings that stop the whole installation come first.
 func Of(f Facts) reason.List {
 	if len(f.CRDs) == 0 {
 		return reason.List{{Code: NotInstalled, Detail: "the API server serves no CRD of " + facts.AppsGroup, Remedy: "install the CRDs: kubectl apply -k examples/config/crd"}}
@@ -94,7 +95,7 @@ func crdObject(crd *unstructured.Unstructured) reason.Object {
 	return reason.Object{Kind: "CustomResourceDefinition", Name: crd.GetName()}
 }
 
-// crds judges the versions of the CRDs, and whether the CRDs are served.
+// crds returns the findings about the CRDs: CRDs that are not served, and old stored versions.
 func (f *Facts) crds() (list reason.List) {
 	for i := range f.CRDs {
 		crd := &f.CRDs[i]
@@ -123,7 +124,7 @@ func (f *Facts) crds() (list reason.List) {
 	return list
 }
 
-// manager judges the Deployment of the manager.
+// manager returns a finding if no replica of the manager is ready.
 func (f *Facts) manager() reason.List {
 	if f.Manager == nil || f.Manager.Status.ReadyReplicas > 0 {
 		return nil
@@ -134,7 +135,7 @@ func (f *Facts) manager() reason.List {
 	}}
 }
 
-// agents judges the node agents, unless the manager is started without.
+// agents returns the findings about the node agents, unless the manager runs with the gate KruiseDaemon off.
 func (f *Facts) agents() reason.List {
 	switch {
 	case f.Manager == nil || !f.gate("KruiseDaemon", true) || !f.IsAgentsRead:
@@ -154,7 +155,7 @@ func (f *Facts) agents() reason.List {
 	return nil
 }
 
-// rights names the rights that the manager lacks.
+// rights returns a finding for each permission that the manager lacks.
 func (f *Facts) rights() (list reason.List) {
 	for _, right := range f.LackingRights {
 		list = append(list, reason.Reason{

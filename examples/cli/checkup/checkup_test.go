@@ -22,7 +22,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// certificate returns an authority that ends after a while.
+// certificate returns the certificate of an authority that expires after the given time.
 func certificate(t testing.TB, after time.Duration) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -124,7 +124,7 @@ func TestEqualFindingsAreOne(t *testing.T) {
 	}
 }
 
-// FuzzBundle: no text of a bundle is fatal.
+// FuzzBundle: no text in a bundle or a certificate causes a panic.
 func FuzzBundle(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte("x"))
 	f.Add([]byte(nil), []byte(nil))

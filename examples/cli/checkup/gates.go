@@ -53,8 +53,8 @@ func (f *Facts) gate(name string, byDefault bool) bool {
 	return byDefault
 }
 
-// gates compares the manager's gates with the served kinds. Gates that are on by default count only if set: a manager
-// leaves out the kinds that the API server does not serve.
+// gates compares the manager's feature gates with the served kinds. A gate that is on by default counts only if the
+// command line sets the gate, because a manager skips default kinds that the API server does not serve.
 func (f *Facts) gates() (list reason.List) {
 	if f.Manager == nil {
 		return nil

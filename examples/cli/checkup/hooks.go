@@ -11,22 +11,23 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Hook is a place from which API servers call the manager.
+// Hook is a webhook through which API servers call the manager.
 type Hook struct {
-	// Object is the webhook configuration or the CRD, and Path the place in the object.
+	// Object is the webhook configuration or the CRD. Path is the field path of the webhook in the object.
 	Object reason.Object
 	Path   string
 	Bundle []byte
 	// Service is "namespace/name"; empty for an address outside of the cluster.
 	Service string
-	// Refuses says that requests are refused while nobody answers.
+	// Refuses means that API servers refuse requests while the webhook does not respond.
 	Refuses bool
 }
 
-// soon is how long before its end a certificate is a finding.
+// soon is how long before its expiry a certificate becomes a finding.
 const soon = 30 * 24 * time.Hour
 
-// hooks judges the addresses and bundles. Equal findings of several webhooks of a configuration are one finding.
+// hooks returns the findings about addresses and CA bundles. Equal findings about several webhooks of a configuration
+// are merged.
 func (f *Facts) hooks() (list reason.List) {
 	isAdmission := false
 	var all reason.List
@@ -50,7 +51,7 @@ func (f *Facts) hooks() (list reason.List) {
 	return append(list, f.certificate()...)
 }
 
-// merge makes a single finding of the equal findings about several objects.
+// merge merges equal findings about several objects.
 func merge(all reason.List) (list reason.List) {
 	objects := map[reason.Reason][]string{}
 	var order reason.List
@@ -73,7 +74,7 @@ func merge(all reason.List) (list reason.List) {
 	return list
 }
 
-// address judges whether somebody answers at a hook's address.
+// address returns a reason if the Service of a hook has no ready Pod; the code is empty otherwise.
 func (f *Facts) address(h *Hook) reason.Reason {
 	if h.Service == "" || !f.IsReadyRead || f.Ready[h.Service] > 0 {
 		return reason.Reason{}
@@ -88,7 +89,7 @@ func (f *Facts) address(h *Hook) reason.Reason {
 	return reason.Reason{Code: NobodyServes, Path: h.Path, Detail: detail, Remedy: "start the manager; see kubectl kruise why on its Deployment"}
 }
 
-// bundle judges the certificate authorities of a hook. One valid authority is enough.
+// bundle returns a reason if a hook has no valid certificate authority. One valid authority is enough.
 func (f *Facts) bundle(h *Hook) reason.Reason {
 	path := h.Path + ".clientConfig.caBundle"
 	if len(h.Bundle) == 0 {
@@ -112,7 +113,8 @@ func (f *Facts) bundle(h *Hook) reason.Reason {
 	return reason.Reason{}
 }
 
-// certificate judges the server's certificate, and whether each bundle has its authority.
+// certificate returns the findings about the server's certificate: its expiry, and bundles without the authority that
+// has issued the certificate.
 func (f *Facts) certificate() (list reason.List) {
 	chain := parse(f.Certificate)
 	if len(chain) == 0 {
@@ -145,7 +147,7 @@ func (f *Facts) certificate() (list reason.List) {
 	return list
 }
 
-// parse returns the certificates in a PEM text; what is no certificate is left out.
+// parse returns the certificates in a PEM text. Blocks that are not certificates are left out.
 func parse(text []byte) (list []*x509.Certificate) {
 	for {
 		var block *pem.Block

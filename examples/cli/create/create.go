@@ -1,5 +1,5 @@
-// Package create has the commands of "kubectl kruise create": kubectl's own, and those for jobs and for restarts of
-// containers.
+// Package create has the commands of "kubectl kruise create": kubectl's own commands, and commands for jobs and for
+// restarts of containers.
 package create
 
 import (
@@ -55,7 +55,7 @@ func newMaker(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.
 	return m
 }
 
-// create sends an object in the preferred version that the server serves of a kind, and prints the answer.
+// create sends an object in the version of the kind that the API server prefers, and prints the created object.
 func (m *maker) create(cmd *cobra.Command, gk schema.GroupKind, content fields.Object) error {
 	dryRun, err := cmdutil.GetDryRunStrategy(cmd)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// instantiate is the annotation with which kubectl marks jobs that a schedule has not made.
+// instantiate is the annotation with which kubectl marks jobs that a user, and not the CronJob controller, has
+// created from a CronJob.
 const instantiate = "cronjob.kubernetes.io/instantiate"
 
 func newJob(f cmdutil.Factory, streams genericiooptions.IOStreams, use string, gk schema.GroupKind) *cobra.Command {
@@ -73,7 +74,7 @@ func (m *maker) job(args []string, image, from string, gk schema.GroupKind) (fie
 	return fromSchedule(source, args[0], gk)
 }
 
-// fromImage returns a job with a container of the job's name.
+// fromImage returns a job with one container, which has the job's name.
 func fromImage(namespace, name, image string, command []string) fields.Object {
 	container := fields.Object{"name": name, "image": image}
 	if len(command) > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// request is what the flags say about a restart of containers.
+// request contains the flags of the command that restarts containers.
 type request struct {
 	name, pod    string
 	containers   []string
@@ -69,7 +69,7 @@ func newRequest(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 	return cmd
 }
 
-// These are the limits of a request, as OpenKruise's command line sets the limits.
+// These are the limits of a request, with the same values as in OpenKruise's command line.
 const (
 	deadlineSeconds = int64(300)
 	ttlSeconds      = int32(1800)

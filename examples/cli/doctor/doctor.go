@@ -1,5 +1,5 @@
-// Package doctor has the command "kubectl kruise doctor": the package reads the objects by which package checkup finds
-// faults of an installation.
+// Package doctor has the command "kubectl kruise doctor". The package reads the objects of an installation, and
+// package checkup finds the problems.
 package doctor
 
 import (
@@ -46,13 +46,13 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 	return cmd
 }
 
-// report is what the command prints.
+// report is the output of the command.
 type report struct {
 	Findings []finding `json:"findings"`
 	Unread   []string  `json:"unread,omitempty"`
 }
 
-// finding is a finding as printed.
+// finding is a finding in the output.
 type finding struct {
 	Code   string `json:"code"`
 	Object string `json:"object,omitempty"`

@@ -32,7 +32,7 @@ const (
 	systemName    = "kruise-system"
 )
 
-// reader reads the objects of an installation, and notes what cannot be read.
+// reader reads the objects of an installation, and records the objects that cannot be read.
 type reader struct {
 	clients kubernetes.Interface
 	objects dynamic.Interface
@@ -73,7 +73,7 @@ func (r *reader) facts(ctx context.Context, now time.Time) (f checkup.Facts) {
 	return f
 }
 
-// namespaceOf is the namespace of the webhooks' Service.
+// namespaceOf returns the namespace of the webhooks' Service.
 func namespaceOf(f *checkup.Facts) string {
 	for _, h := range f.Hooks {
 		if namespace, _, ok := strings.Cut(h.Service, "/"); ok {
@@ -108,7 +108,7 @@ func (r *reader) readCRDs(ctx context.Context, f *checkup.Facts) {
 	}
 }
 
-// readWebhooks reads the configurations whose webhooks are the manager's.
+// readWebhooks reads the webhook configurations of the manager.
 func (r *reader) readWebhooks(ctx context.Context, f *checkup.Facts) {
 	mutating, err := r.clients.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if r.note("MutatingWebhookConfigurations", err) {

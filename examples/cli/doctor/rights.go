@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/facts"
 )
 
-// rights are the manager's rights without which no workload makes progress.
+// rights returns the permissions without which the manager cannot run any workload.
 func rights() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "create", Resource: "pods"},

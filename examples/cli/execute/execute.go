@@ -33,14 +33,14 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			container := Working(pod, sidecar, fallback)
 			fmt.Fprintf(streams.ErrOut, "Container %s of Pod %s\n", container, pod.Name)
 			cmdutil.CheckErr(cmd.Flags().Set("container", container))
-			args[0] = pod.Name // of a workload, the Pod that was asked for the container
+			args[0] = pod.Name // for a workload, use the same Pod in which the container was looked up
 		}
 		kubectl(cmd, args)
 	}
 	return cmd
 }
 
-// find returns the Pod of a name, or the first suitable Pod of a workload.
+// find returns the Pod with a name, or the first suitable Pod of a workload.
 func find(f cmdutil.Factory, cmd *cobra.Command, name string) (*corev1.Pod, error) {
 	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -58,8 +58,9 @@ func find(f cmdutil.Factory, cmd *cobra.Command, name string) (*corev1.Pod, erro
 	return polymorphichelpers.AttachablePodForObjectFn(f, object, max(timeout, time.Second))
 }
 
-// Working returns the container to use for a sidecar: the container that works at present if the sidecar is upgraded
-// hot, else the container of that name, the fallback, or the first container.
+// Working returns the container to use for a sidecar. If the sidecar is upgraded hot, Working returns the container
+// that works at present. Otherwise Working returns the container of that name. If the Pod has no such container,
+// Working returns the fallback or, without a fallback, the first container.
 func Working(pod *corev1.Pod, sidecar, fallback string) string {
 	working := map[string]string{}
 	if text := pod.Annotations[apps.AnnotationSidecarSetWorking]; text != "" {

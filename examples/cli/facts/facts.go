@@ -1,7 +1,7 @@
-// Package facts answers "at which paths does a kind keep the parts for commands to change?"
+// Package facts answers "at which field paths does a kind have the settings that commands change?"
 //
 // The paths differ between kinds and between versions of a kind. A command asks for the path of an object, by group,
-// version and kind. Kinds of Kubernetes, of OpenKruise and of Kruise Rollouts are listed.
+// version and kind. The package knows kinds of Kubernetes, of OpenKruise and of Kruise Rollouts.
 package facts
 
 import (
@@ -56,8 +56,8 @@ func Restartable(gk schema.GroupKind) bool {
 	return false
 }
 
-// Templates returns the paths of an object's Pod templates: one for most kinds, none for kinds without, and those of the
-// subsets' workload for a UnitedDeployment.
+// Templates returns the paths of an object's Pod templates: one for most kinds, none for kinds without a template.
+// For a UnitedDeployment, the paths are in the template of the subsets' workload.
 func Templates(o fields.Object) (paths []string) {
 	for _, path := range []string{
 		"spec.template",

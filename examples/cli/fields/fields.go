@@ -1,8 +1,8 @@
-// Package fields answers "what does an object of any version say at a path?"
+// Package fields answers "which value does an object of any version have at a path?"
 //
-// Command lines read objects of several API versions, and of CRDs newer than the command line. So objects stay maps, and
-// a path that an object lacks is a zero value. A path is written as in a manifest: "spec.updateStrategy.paused". Keys
-// with dots, such as annotations, are read by the methods of package unstructured.
+// Command lines read objects of several API versions, and of CRDs newer than the command line. So objects stay maps,
+// and a path that an object lacks has the zero value. A path is written as in a manifest:
+// "spec.updateStrategy.paused". Keys with dots, such as annotations, are read by the methods of package unstructured.
 //
 // All functions are safe for concurrent use and, except [Set], never modify their arguments.
 package fields
@@ -105,7 +105,8 @@ func Strings(o Object, paths ...string) (list []string) {
 	return list
 }
 
-// Set sets the value at a path and makes the missing maps above. The error names a value in the way.
+// Set sets the value at a path and creates the missing parent maps. If a parent is not a map, the error names the
+// parent.
 func Set(o Object, value any, path string) error {
 	if err := unstructured.SetNestedField(o, value, strings.Split(path, ".")...); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -1,8 +1,9 @@
 // Package forecast answers "what would a change do to the Pods?"
 //
-// [Of] takes the objects before a change and after everything has happened, with the writes in between, and returns a
-// [Report]: the Pods updated in place, the Pods recreated with the changed fields, the batches, the claims that come and
-// go, the budgets, and the causes for a stop of the rollout. [Text] renders the report for a terminal of 80 columns.
+// [Of] takes the objects before a change and after the end of the rollout, with the writes in between, and returns a
+// [Report]: the Pods updated in place, the Pods recreated with the changed fields, the batches, the claims that are
+// created and deleted, the budgets, and the reasons why a rollout stops. [Text] renders the report for a terminal of
+// 80 columns.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package forecast
@@ -18,11 +19,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Input is what a Report is made of. Kind, Name, Before and After are required.
+// Input is the input of Of. Kind, Name, Before and After are required.
 type Input struct {
 	Kind schema.GroupVersionKind
 	Name string
-	// Before is the cluster without the change, and After is the cluster when nothing happens any more.
+	// Before is the cluster without the change. After is the cluster after the controllers have made all their
+	// writes.
 	Before, After Snapshot
 	// Writes are the writes of the controllers in their order.
 	Writes []Write
@@ -32,7 +34,7 @@ type Input struct {
 	Warnings []string
 	// Blocking returns why a Pod cannot be updated in place between two revisions. Optional.
 	Blocking func(from, to *appsv1.ControllerRevision) reason.List
-	// Began and Ended are the simulated times. Endless is true if the controllers had not come to rest.
+	// Began and Ended are the simulated times. Endless is true if the controllers did not stop writing.
 	Began, Ended time.Time
 	Endless      bool
 	// Times are the measured times of Pods.
@@ -70,6 +72,6 @@ type Write struct {
 	// Namespace, Name and UID are of the written object.
 	Namespace, Name string
 	UID             types.UID
-	// Takes is true if the write takes a Pod out of service or changes the spec, as [TakesOut] says.
+	// Takes is true if the write takes a Pod out of service or changes its spec: see [TakesOut].
 	Takes bool
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/forecast"
 )
 
-// FuzzOf makes a rollout of each byte: a Pod that is kept, updated, deleted, recreated or created. Each Pod is in the
-// report once, batches contain exactly the Pods that are not kept, equal inputs give equal reports, and no line of the
-// text is longer than a terminal.
+// FuzzOf turns each byte into the fate of a Pod: kept, updated, deleted, recreated or created. Each Pod is in the
+// report once, batches contain exactly the Pods that are not kept, equal inputs give equal reports, and no line of
+// the text is longer than a terminal.
 func FuzzOf(f *testing.F) {
 	f.Add([]byte{}, uint8(0), "x")
 	f.Add([]byte{0, 1, 2, 3, 4}, uint8(0), "a field")

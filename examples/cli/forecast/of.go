@@ -86,8 +86,8 @@ func (f *forecast) concerns(pod *corev1.Pod, s *Snapshot) bool {
 	return ref != nil && s.UID != "" && ref.UID == s.UID
 }
 
-// TakesOut reports whether a change of a Pod changes what the Pod runs, or takes the Pod out of service: another spec or
-// another revision, or a closed readiness gate.
+// TakesOut reports whether a change of a Pod changes the Pod's spec or revision, or takes the Pod out of service by
+// closing a readiness gate or by marking the Pod for deletion.
 func TakesOut(before, after *corev1.Pod) bool {
 	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) || revisionOf(before) != revisionOf(after) {
 		return true
@@ -107,7 +107,7 @@ func TakesOut(before, after *corev1.Pod) bool {
 // revisionOf returns the revision label of a Pod.
 func revisionOf(pod *corev1.Pod) string { return pod.Labels[apps.LabelRevision] }
 
-// pods returns what happens to each Pod, in the order in which it happens.
+// pods returns the fate of each Pod, in the order of the changes.
 func (f *forecast) pods() []Pod {
 	var gone, kept, made []*corev1.Pod
 	for _, pod := range f.before {
@@ -153,7 +153,7 @@ func keptLast(p *Pod) int {
 	return 0
 }
 
-// inOrder compares Pods by the time at which something happens to them, then by name.
+// inOrder compares Pods by the time of their first change, then by name.
 func (f *forecast) inOrder(a, b *corev1.Pod) int {
 	return cmp.Or(f.taken[a.UID].Compare(f.taken[b.UID]), natural(a.Name, b.Name))
 }
@@ -163,9 +163,9 @@ func natural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// successors finds for each deleted Pod the Pod that takes its place: a Pod of the same name, or of the same Node for a
-// DaemonSet, or else any new Pod. If there are too few new Pods, the Pods deleted first have no successor: a workload
-// shrinks before the workload updates.
+// successors finds the successor of each deleted Pod: a new Pod with the same name, or on the same Node for a
+// DaemonSet, or else any new Pod. If there are too few new Pods, the Pods deleted first have no successor, because a
+// workload scales down before its update.
 func (f *forecast) successors(gone, made []*corev1.Pod) map[types.UID]*corev1.Pod {
 	out, free := map[types.UID]*corev1.Pod{}, slices.Clone(made)
 	take := func(pod *corev1.Pod, is func(*corev1.Pod) bool) {
@@ -238,7 +238,7 @@ func (f *forecast) recreates() *reason.Reason {
 	return &reason.Reason{Code: RecreateAsked, Path: path, New: cmp.Or(policy, "ReCreate")}
 }
 
-// revision finds a revision by the label of a Pod, which holds the whole name or the hash.
+// revision finds a revision by the label of a Pod, which contains the whole name or the hash.
 func (f *forecast) revision(label string) *appsv1.ControllerRevision {
 	if revision := f.revisions[label]; revision != nil {
 		return revision
@@ -274,10 +274,10 @@ func (f *forecast) kept(pod *corev1.Pod) Pod {
 	return p
 }
 
-// together is the time within which Pods are taken in the same batch.
+// together is the longest time between the changes of two Pods of the same batch.
 const together = time.Second
 
-// batches groups the Pods to which something happens.
+// batches groups the Pods that are not kept.
 func (f *forecast) batches(pods []Pod) (out []Batch) {
 	for i := range pods {
 		if pods[i].Action == Keep {
@@ -293,7 +293,7 @@ func (f *forecast) batches(pods []Pod) (out []Batch) {
 	return out
 }
 
-// claims returns the claims that come, grow or go.
+// claims returns the claims that are created, grow, or are deleted.
 func (f *forecast) claims() (out []Claim) {
 	before := map[string]*corev1.PersistentVolumeClaim{}
 	for _, claim := range f.Before.Claims {
@@ -321,7 +321,8 @@ func (f *forecast) claims() (out []Claim) {
 	return out
 }
 
-// budgets returns the budgets of the changed Pods that were written during the rollout, as they were before.
+// budgets returns the state before the change of each budget that was written during the rollout and covers changed
+// Pods.
 func (f *forecast) budgets() (out []Budget) {
 	written := map[string]bool{}
 	for i := range f.Writes {
@@ -344,7 +345,7 @@ func (f *forecast) budgets() (out []Budget) {
 	return out
 }
 
-// takes returns the time until the last write, by the measured times.
+// takes returns the duration of the rollout, computed from the measured times; empty if unknown.
 func (f *forecast) takes(r *Report) string {
 	unknown := r.Count(InPlace) > 0 && f.Times.Restart == nil || r.Count(Recreate)+r.Count(Create) > 0 && f.Times.Create == nil
 	if unknown || len(r.Batches) == 0 || f.Endless {

@@ -19,7 +19,7 @@ import (
 
 func began() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// pod is a Pod of web at a revision; the UID is the name, unless a UID is given.
+// pod returns a Pod of web at a revision. The UID is the name, unless a UID is given.
 func pod(name, revision string, uid ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"controller-revision-hash": revision},
@@ -34,7 +34,7 @@ func pod(name, revision string, uid ...string) *corev1.Pod {
 	return p
 }
 
-// object is a workload, with a spec's update policy, and a status in which all Pods are updated.
+// object returns a workload with an update policy, and with a status in which all Pods are updated.
 func object(kind, policy string, pods int64) map[string]any {
 	strategy := map[string]any{"podUpdatePolicy": policy, "rollingUpdateType": policy}
 	return map[string]any{
@@ -50,7 +50,7 @@ func write(after time.Duration, verb, name string) forecast.Write {
 	return forecast.Write{At: began().Add(after), Controller: "cloneset", Object: "web", Verb: verb, Resource: "pods", Namespace: "shop", Name: name, UID: types.UID(name), Takes: verb == "patch"}
 }
 
-// input is a rollout of a CloneSet.
+// input returns the input for a rollout of a workload.
 func input(kind, policy string, before, after []*corev1.Pod, writes ...forecast.Write) *forecast.Input {
 	revision := func(name string) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -182,7 +182,8 @@ func TestStops(t *testing.T) {
 
 func TestMeasure(t *testing.T) {
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(began().Add(d)) }
-	// ready is a Pod created at began, ready after a while, with the end of a container's last instance; 0 for none.
+	// ready returns a Pod that became ready the time after its creation. ended is the end of the last container
+	// instance; 0 for none.
 	ready := func(after, ended time.Duration) *corev1.Pod {
 		p := pod("a", "1")
 		p.CreationTimestamp, p.Status.Phase = at(0), corev1.PodRunning

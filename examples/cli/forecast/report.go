@@ -11,15 +11,15 @@ type Action string
 
 // These are the actions.
 const (
-	// Keep means that the Pod runs on as it is.
+	// Keep means that the Pod is not changed.
 	Keep Action = "keep"
 	// InPlace means that the Pod is changed and stays.
 	InPlace Action = "inPlace"
-	// Recreate means that the Pod is deleted, and another Pod takes its place.
+	// Recreate means that the Pod is deleted, and that a new Pod replaces the Pod.
 	Recreate Action = "recreate"
 	// Delete means that the Pod is deleted without a successor.
 	Delete Action = "delete"
-	// Create means that the Pod is new and takes no other Pod's place.
+	// Create means that the Pod is new, and does not replace another Pod.
 	Create Action = "create"
 )
 
@@ -31,21 +31,21 @@ type Report struct {
 	Refused string `json:"refused,omitempty"`
 	// Pods are the Pods in the order of their changes, then the kept Pods.
 	Pods []Pod `json:"pods,omitempty"`
-	// Batches are Pods taken at the same time.
+	// Batches are groups of Pods that are changed at the same time.
 	Batches []Batch `json:"batches,omitempty"`
-	// Claims are the claims that come, grow or go.
+	// Claims are the claims that are created, grow, or are deleted.
 	Claims  []Claim  `json:"claims,omitempty"`
 	Budgets []Budget `json:"budgets,omitempty"`
 	// Stops are the reasons for an incomplete rollout, the first reason first; empty for a complete rollout.
 	Stops []Stop `json:"stops,omitempty"`
 	// Outcome describes the end of the rollout in a sentence.
 	Outcome string `json:"outcome,omitempty"`
-	// Takes is the duration of the rollout, by the measured times; empty if unknown.
+	// Takes is the duration of the rollout, computed from the measured times; empty if unknown.
 	Takes string `json:"takes,omitempty"`
 	// Measured are the measured times.
 	Measured Measured `json:"measured"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Unread names objects without read access, with the consequences.
+	// Unread names the objects that the user may not read, with the consequences for the report.
 	Unread []string `json:"unread,omitempty"`
 }
 
@@ -69,7 +69,7 @@ type Pod struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 }
 
-// Reason is a reason as data.
+// Reason is a reason in a form for JSON.
 type Reason struct {
 	Code   string `json:"code"`
 	Path   string `json:"path,omitempty"`
@@ -78,14 +78,14 @@ type Reason struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Batch are Pods taken at the same time.
+// Batch is a group of Pods that are changed at the same time.
 type Batch struct {
 	// After is the time since the change.
 	After time.Duration `json:"afterNanoseconds"`
 	Pods  []string      `json:"pods"`
 }
 
-// Claim is a claim with a change.
+// Claim is a changed PersistentVolumeClaim.
 type Claim struct {
 	Name string `json:"name"`
 	// Action is create, grow or delete.
@@ -93,7 +93,7 @@ type Claim struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Stop is a reason for a rollout not to go on.
+// Stop is a reason why a rollout does not continue.
 type Stop struct {
 	Code   string   `json:"code"`
 	Object string   `json:"object,omitempty"`
@@ -112,7 +112,7 @@ func (r *Report) Count(action Action) (n int) {
 	return n
 }
 
-// reasonsOf returns reasons as data.
+// reasonsOf returns reasons in a form for JSON.
 func reasonsOf(list reason.List) (out []Reason) {
 	for i := range list {
 		out = append(out, Reason{Code: string(list[i].Code), Path: list[i].Path, Old: list[i].Old, New: list[i].New, Detail: list[i].Detail})

@@ -13,17 +13,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why a rollout does not go on, besides the reasons of package cause.
+// These are reasons why a rollout does not continue, besides the reasons of package cause.
 const (
 	// PartitionHolds means that a partition keeps Pods at the old revision.
 	PartitionHolds reason.Code = "PartitionHolds"
-	// Endless means that the controllers did not come to rest.
+	// Endless means that the controllers did not stop writing.
 	Endless reason.Code = "Endless"
-	// ReconcileFails means that the controller's last pass has failed.
+	// ReconcileFails means that the controller's last reconcile has failed.
 	ReconcileFails reason.Code = "ReconcileFails"
 )
 
-// stops returns the state in which the rollout ends, and why the rollout is not complete.
+// stops returns the state in which the rollout ends, and the reasons why the rollout is not complete.
 func (f *forecast) stops() (outcome string, out []Stop) {
 	if f.Endless {
 		return "the controllers do not come to rest", []Stop{{Code: string(Endless), Detail: "the same writes would come again and again"}}
@@ -44,7 +44,7 @@ func (f *forecast) stops() (outcome string, out []Stop) {
 	return outcome, out
 }
 
-// causes returns why the object waits in the end.
+// causes returns the reasons why the object waits at the end.
 func (f *forecast) causes(u *unstructured.Unstructured, p progress.Progress) (out []Stop) {
 	facts := cause.Facts{Object: u, Now: f.Ended}
 	for _, pod := range f.After.Pods {
@@ -63,7 +63,7 @@ func (f *forecast) causes(u *unstructured.Unstructured, p progress.Progress) (ou
 	return append(out, f.failures(out)...)
 }
 
-// failures returns the errors of the last passes over the object that no other reason contains.
+// failures returns the errors of the last reconciles of the object that no known reason contains.
 func (f *forecast) failures(known []Stop) (out []Stop) {
 	for task, message := range f.Failures {
 		_, object, _ := strings.Cut(task, " ")
@@ -79,7 +79,7 @@ func (f *forecast) failures(known []Stop) (out []Stop) {
 	return out
 }
 
-// outdated returns the number of Pods that end at another revision than most new Pods.
+// outdated returns the number of Pods that are still at their old revision at the end.
 func (f *forecast) outdated() (n int) {
 	for _, pod := range f.after {
 		if before := f.before[pod.UID]; before != nil && revisionOf(before) == revisionOf(pod) && pod.Status.Phase != corev1.PodFailed {

@@ -9,7 +9,7 @@ import (
 // columns is the width of the text, for a terminal of 80 columns.
 const columns = 79
 
-// most is the number of Pods of a batch, or of claims, that Text names without the option wide.
+// most is the largest number of Pods of a batch, or of claims, that Text names without the option wide.
 const most = 8
 
 // Text renders a report. Without wide, long lists of names are cut.
@@ -44,7 +44,7 @@ func Text(r *Report, wide bool) string {
 	return b.String()
 }
 
-// summary counts the Pods by what happens to them.
+// summary returns a line with the number of Pods for each Action.
 func summary(r *Report) string {
 	var parts []string
 	for _, of := range []struct {
@@ -94,8 +94,8 @@ func or(value string) string {
 	return value
 }
 
-// writeBatch writes the Pods of a batch by what happens to them. In a series of batches of the same size without wide,
-// only the first and the last batches are written.
+// writeBatch writes the Pods of a batch, grouped by Action. Without wide, only the first and the last batches of a
+// long list are written.
 func writeBatch(b *strings.Builder, r *Report, i int, wide bool) {
 	if n := len(r.Batches); !wide && n > 2*most && i >= most && i < n-2 {
 		if i == most {
@@ -122,7 +122,7 @@ func writeBatch(b *strings.Builder, r *Report, i int, wide bool) {
 	}
 }
 
-// inPlace says what an update in place does to the containers.
+// inPlace describes the effect of an in-place update on the containers.
 func inPlace(p *Pod) string {
 	switch {
 	case len(p.Restarts) > 0:
@@ -173,7 +173,7 @@ func writeStops(b *strings.Builder, r *Report, wide bool) {
 	}
 }
 
-// duration says how long the change takes, and by which measured times.
+// duration describes how long the change takes, and the measured times behind the number.
 func duration(r *Report) string {
 	out := r.Takes
 	if out == "" {
@@ -192,7 +192,8 @@ func duration(r *Report) string {
 	return out + " (" + strings.Join(by, ", ") + ")"
 }
 
-// wrap breaks a text into lines of the width; further lines are indented. Words longer than a line are cut into pieces.
+// wrap breaks a text into lines of at most columns characters. Further lines are indented. Words longer than a line
+// are cut into pieces.
 func wrap(head, text string) string {
 	var b strings.Builder
 	line, fresh := head, true

@@ -17,8 +17,8 @@ type Times struct {
 	Create *time.Duration
 }
 
-// Measure returns the medians of the times in the statuses of Pods. A ready Pod without restarts tells the time of a
-// creation. A ready Pod with restarts tells the time of a restart, if the Pod became ready after the end of the last
+// Measure returns the medians of the times in the statuses of Pods. A ready Pod without restarts gives a time for
+// Create. A ready Pod with restarts gives a time for Restart, if the Pod became ready after the end of the last
 // instance.
 func Measure(pods []*corev1.Pod) Times {
 	var restarts, creations []time.Duration
@@ -40,7 +40,7 @@ func Measure(pods []*corev1.Pod) Times {
 	return Times{Restart: median(restarts), Create: median(creations)}
 }
 
-// lastEnd returns when the last ended instance of a container ended, and whether any container was restarted.
+// lastEnd returns the latest end of a container instance, and whether any container was restarted.
 func lastEnd(pod *corev1.Pod) (ended time.Time, restarted bool) {
 	for i := range pod.Status.ContainerStatuses {
 		s := &pod.Status.ContainerStatuses[i]

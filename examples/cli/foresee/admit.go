@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// admit asks the webhooks of a kind about the change, as the API server does, and returns the object with defaults in
-// the stored version.
+// admit sends the change through the webhooks of a kind, as the API server does, and returns the object with defaults
+// in the stored version.
 func (w *world) admit(ctx context.Context, row *kind.Row, ask Question) (hub client.Object, warnings []string, err error) {
 	options := admission.Options{Gates: w.gates, Reader: w.server.Client(nil, nil), Namespace: ask.ManagerNamespace}
 	endpoint := row.Admission(options)
@@ -32,7 +32,7 @@ func (w *world) admit(ctx context.Context, row *kind.Row, ask Question) (hub cli
 		hub, err = Hub(row, raw)
 		return hub, nil, err
 	}
-	for _, verb := range []string{"/mutate-", "/validate-"} { // the API server asks mutating webhooks first
+	for _, verb := range []string{"/mutate-", "/validate-"} { // the API server calls mutating webhooks first
 		for _, path := range admission.Paths(endpoint) {
 			if !strings.HasPrefix(path, verb) {
 				continue

@@ -33,7 +33,7 @@ import (
 type Question struct {
 	// Objects are the cluster's objects in the stored version, with Go types of the scheme.
 	Objects []client.Object
-	// Changed is the object as a user would send it, and Stored is the object as the API server has it, in the same
+	// Changed is the object that a user would send. Stored is the object stored in the API server, in the same
 	// version; nil for a new object.
 	Changed, Stored *unstructured.Unstructured
 	// Now is the time at which Objects were read.
@@ -42,25 +42,25 @@ type Question struct {
 	Gates map[apps.Gate]bool
 	// ManagerNamespace is the namespace of the cluster's manager.
 	ManagerNamespace string
-	// NoWebhooks says that the cluster has no webhooks of apps.kruise.io: nobody sets defaults, refuses objects, or
-	// changes new Pods.
+	// NoWebhooks means that the cluster has no webhooks of apps.kruise.io, so that no defaults are set, no objects
+	// are refused, and new Pods are not changed.
 	NoWebhooks bool
 	// Times are the measured times of Pods.
 	Times forecast.Times
 }
 
-// ErrUnknownKind means that the kind of the changed object is not previewed.
+// ErrUnknownKind means that Play does not support the kind of the changed object.
 var ErrUnknownKind = errors.New("not a kind whose changes are previewed: CloneSet, StatefulSet, DaemonSet, SidecarSet of apps.kruise.io")
 
 // Refused is the error of a webhook that refuses the change.
 type Refused struct{ Status metav1.Status }
 
-// Error returns the webhook's message as the API server shows it.
+// Error returns the webhook's message in the form that the API server shows.
 func (r *Refused) Error() string { return r.Status.Message }
 
-// Play makes the change on a copy of the cluster, and returns what forecast needs. The error is [Refused],
-// [ErrUnknownKind], the error of ctx, or says why the change could not be played. If the controllers do not come to
-// rest, the input says so, and there is no error.
+// Play makes the change on a copy of the cluster, and returns the input for package forecast. The error is a
+// *[Refused], [ErrUnknownKind], the error of ctx, or another reason why the change could not be played. If the
+// controllers do not stop writing, Play returns no error, and Input.Endless is true.
 func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 	w, err := newWorld(ask)
 	if err != nil {
@@ -104,7 +104,7 @@ func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 	return in, err
 }
 
-// rowOf returns the row of a kind that has Pods to change.
+// rowOf returns the kind.Row of an object whose kind runs Pods.
 func (w *world) rowOf(u *unstructured.Unstructured) (*kind.Row, error) {
 	gvk := u.GroupVersionKind()
 	for i := range w.rows {
@@ -115,7 +115,7 @@ func (w *world) rowOf(u *unstructured.Unstructured) (*kind.Row, error) {
 	return nil, fmt.Errorf("%s: %w", gvk, ErrUnknownKind)
 }
 
-// apply writes the admitted object as a user.
+// apply writes the admitted object to the API server in memory, as a user would.
 func (w *world) apply(ctx context.Context, hub client.Object) error {
 	user := w.server.Client(nil, nil)
 	stored := w.server.Stored(hub, client.ObjectKeyFromObject(hub))
@@ -166,7 +166,7 @@ func patched(raw, patch []byte) ([]byte, error) {
 	return operations.Apply(raw)
 }
 
-// observe copies what a forecast needs from the server.
+// observe copies the objects for a forecast from the API server in memory.
 func (w *world) observe(s *forecast.Snapshot, row *kind.Row, key types.NamespacedName) error {
 	made, err := w.scheme.New(row.Kind)
 	if err != nil {
@@ -197,7 +197,8 @@ func (w *world) observe(s *forecast.Snapshot, row *kind.Row, key types.Namespace
 	return nil
 }
 
-// blocking returns the function that says why a Pod cannot be updated in place between two revisions.
+// blocking returns the function that returns the reasons why a Pod cannot be updated in place from one revision to
+// another.
 func (w *world) blocking() (func(from, to *appsv1.ControllerRevision) reason.List, error) {
 	updater, err := kruise.InPlace(w.gates, apps.ReservedStatefulSetLabels())
 	if err != nil {
@@ -217,7 +218,7 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, UID: types.UID(unreadPrefix + name), Labels: map[string]string{corev1.LabelMetadataName: name, corev1.LabelHostname: name}}
 }
 
-// passive hides all methods of a clock but those that tell the time, so that nobody waits for a timer of the clock.
+// passive is a clock with Now and Since only, so that no code can wait for a timer of the simulated clock.
 type passive struct{ clock *rehearsal.Clock }
 
 // Now returns the time.
@@ -226,7 +227,8 @@ func (p passive) Now() time.Time { return p.clock.Now() }
 // Since returns the time since t.
 func (p passive) Since(t time.Time) time.Duration { return p.clock.Since(t) }
 
-// patience is how long a container that was started before the change may take to become ready if no time was measured.
+// patience is how long a container that was started before the change can take to become ready, if no time was
+// measured.
 const patience = time.Minute
 
 // guess is how long a container takes to become ready if no time was measured.

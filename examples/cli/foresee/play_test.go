@@ -24,7 +24,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// cloneSet is a CloneSet named web with a container.
+// cloneSet returns a CloneSet named web with one container.
 func cloneSet(replicas int32, image, env string, policy v1beta1.PodUpdatePolicy, unavailable string) *v1beta1.CloneSet {
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	set.Spec.Replicas, set.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -110,7 +110,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// An invalid change is refused with the webhook's message.
+// TestPlayRefuses: an invalid change is refused with the webhook's message.
 func TestPlayRefuses(t *testing.T) {
 	_, err := foresee.Play(t.Context(), foresee.Question{
 		Changed: untyped(t, cloneSet(-1, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"), "CloneSet"), Now: now(), ManagerNamespace: "kruise-system",
@@ -121,7 +121,7 @@ func TestPlayRefuses(t *testing.T) {
 	}
 }
 
-// Preview does not change the objects that were read.
+// TestPlayKeepsItsArguments: Play does not change the objects in the Question.
 func TestPlayKeepsItsArguments(t *testing.T) {
 	objects, stored := build(t, cloneSet(3, "app:v1", "1", v1beta1.InPlaceIfPossible, "2"))
 	var before []client.Object
@@ -134,8 +134,8 @@ func TestPlayKeepsItsArguments(t *testing.T) {
 	}
 }
 
-// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: PREVIEW_PODS says how many
-// Pods, 100 if not set.
+// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: PREVIEW_PODS says how
+// many Pods, 100 if not set.
 func TestManyPods(t *testing.T) {
 	pods := int32(100)
 	if text := os.Getenv("PREVIEW_PODS"); text != "" {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// complete adds the Nodes, namespaces and owners that could not be read, and removes references to other owners that
-// could not be read: otherwise Pods would seem to be lost.
+// complete adds placeholders for the Nodes, namespaces and owners that could not be read, and removes references to
+// owners for which no placeholder is possible. Otherwise the controllers would treat Pods as lost.
 func (w *world) complete(objects *[]client.Object) {
 	there, namespaces := map[types.UID]bool{}, map[string]bool{}
 	unread := nodesOf(*objects)
@@ -46,8 +46,9 @@ func (w *world) complete(objects *[]client.Object) {
 	*objects = append(*objects, unread...)
 }
 
-// standIn returns an owner in place of an owner of a kind of Kubernetes that was not read; nil for an owner of another
-// kind. isForeign is true if the API server in memory does not have the kind: then the owner counts as existing.
+// standIn returns a placeholder for an owner that was not read, if the owner is of a kind of Kubernetes; nil for
+// other kinds. isForeign is true if the API server in memory does not have the kind: then the owner counts as
+// existing.
 func (w *world) standIn(namespace string, ref metav1.OwnerReference) (owner client.Object, isForeign bool) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if !slices.ContainsFunc(served(), func(object client.Object) bool {
@@ -70,11 +71,11 @@ func (w *world) standIn(namespace string, ref metav1.OwnerReference) (owner clie
 	return owner, false
 }
 
-// unreadPrefix begins the UIDs of Nodes and namespaces that could not be read.
+// unreadPrefix is the prefix of the UIDs of placeholders for Nodes and namespaces that could not be read.
 const unreadPrefix = "unread-"
 
-// nodesOf returns the Nodes of Pods that could not be read, with the labels by which the Pods run there, or a single Node
-// if there are no Nodes at all.
+// nodesOf returns placeholders for unread Nodes on which Pods run, with the labels that the Pods require. If there
+// are no Nodes at all, nodesOf returns one placeholder.
 func nodesOf(objects []client.Object) (unread []client.Object) {
 	read, made := map[string]bool{}, map[string]*corev1.Node{}
 	for _, object := range objects {
@@ -124,5 +125,5 @@ func wantedLabels(spec *corev1.PodSpec) map[string]string {
 	return out
 }
 
-// isUnread reports whether a Node stands for a Node that could not be read.
+// isUnread reports whether a Node is a placeholder for a Node that could not be read.
 func isUnread(node *corev1.Node) bool { return strings.HasPrefix(string(node.UID), unreadPrefix) }

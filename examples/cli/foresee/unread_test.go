@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/foresee"
 )
 
-// A user without the right to read Nodes gets a preview in which each new Pod finds a place, whatever the Pod's selector
-// of Nodes.
+// TestPlayWithoutNodes: if a user may not read Nodes, each new Pod in the preview can be scheduled, whatever its
+// nodeSelector.
 func TestPlayWithoutNodes(t *testing.T) {
 	selecting := func(image, disk string) *v1beta1.CloneSet {
 		set := cloneSet(3, image, "1", v1beta1.ReCreate, "1")
@@ -28,7 +28,7 @@ func TestPlayWithoutNodes(t *testing.T) {
 			pod.Spec.NodeName = "n1"
 		}
 	}
-	for _, disk := range []string{"ssd", "nvme"} { // as before, and another selector
+	for _, disk := range []string{"ssd", "nvme"} { // the selector of the existing Pods, and a new selector
 		r := play(t, objects, stored, selecting("app:v2", disk))
 		got := map[forecast.Action]int{}
 		for i := range r.Pods {
@@ -40,7 +40,7 @@ func TestPlayWithoutNodes(t *testing.T) {
 	}
 }
 
-// Pods of an owner that was not read stay with the owner.
+// TestPlayKeepsForeignPods: Pods of an owner that was not read keep their owner.
 func TestPlayKeepsForeignPods(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web-0", UID: "p", Labels: map[string]string{"app": "web"},
@@ -60,7 +60,7 @@ func TestPlayKeepsForeignPods(t *testing.T) {
 	}
 }
 
-// Each feature gate can be switched on.
+// TestPlayWithGates: Play works with each feature gate set to the opposite of its default.
 func TestPlayWithGates(t *testing.T) {
 	for gate, spec := range apps.GateSpecs() {
 		_, err := foresee.Play(t.Context(), foresee.Question{

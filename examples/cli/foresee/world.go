@@ -33,7 +33,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/rehearsal"
 )
 
-// Rows returns the rows of the kinds whose controllers run.
+// Rows returns the kind.Row of each kind whose controller Play runs.
 func Rows() []kind.Row {
 	return []kind.Row{cloneset.Row(), statefulset.Row(), daemonset.Row(), sidecarset.Row(), podunavailablebudget.Row()}
 }
@@ -49,7 +49,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// served returns an empty object of each kind that the API server in memory has, besides Pods, claims and revisions.
+// served returns an empty object of each kind that the API server in memory has, in addition to Pods,
+// PersistentVolumeClaims and ControllerRevisions.
 func served() []client.Object {
 	return append(workloads.Kinds(),
 		faultapi.ClusterWide(&v1beta1.SidecarSet{}), &policyv1beta1.PodUnavailableBudget{}, &v1beta1.ContainerRecreateRequest{},
@@ -86,7 +87,7 @@ func newWorld(ask Question) (*world, error) {
 	return w, w.server.Load(objects...)
 }
 
-// setUp adds the controllers and the steps of the webhook for new Pods to a manager.
+// setUp adds the controllers and the parts of the Pod webhook to a manager.
 func (w *world) setUp(ctx context.Context, mgr ctrl.Manager) error {
 	shared := kruise.Options{
 		Gates: w.gates, ManagerNamespace: w.ask.ManagerNamespace, Clock: passive{w.clock}, Calls: 1, Workers: 1, PodWorkers: 1,
@@ -119,7 +120,8 @@ func (w *world) setUp(ctx context.Context, mgr ctrl.Manager) error {
 	return podreadiness.Setup(ctx, mgr, mgr.GetClient(), shared)
 }
 
-// webhooks makes the guards of Pods and the steps for new Pods, in the order of the manager.
+// webhooks creates the guards that permit or refuse disruptions of Pods, and the mutations of new Pods, in the same
+// order as the real manager.
 func (w *world) webhooks(ctx context.Context, mgr ctrl.Manager) error {
 	in := kind.PodInputs{
 		Gates: w.gates, Namespace: w.ask.ManagerNamespace, Revisions: w.ask.ManagerNamespace, Clock: passive{w.clock},
@@ -157,7 +159,7 @@ func (w *world) webhooks(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// mutate does the work of the webhook for new Pods.
+// mutate changes a new Pod as the Pod webhook would.
 func (w *world) mutate(ctx context.Context, pod *corev1.Pod) error {
 	if w.ask.NoWebhooks || !w.gates[apps.GatePodWebhook] {
 		return nil
@@ -170,7 +172,7 @@ func (w *world) mutate(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// volumes binds claims, and grows claims as asked.
+// volumes binds PersistentVolumeClaims, and grows their volumes to the requested size.
 func (w *world) volumes(ctx context.Context) (changed bool) {
 	user := w.server.Client(nil, nil)
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.server) {

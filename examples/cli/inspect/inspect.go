@@ -1,5 +1,5 @@
-// Package inspect has "kubectl kruise describe": kubectl's describe, with a view of the Rollouts of Kruise Rollouts that
-// shows steps, traffic and Pods.
+// Package inspect has "kubectl kruise describe": kubectl's describe, with a view of the Rollouts of Kruise Rollouts
+// that shows steps, traffic and Pods.
 package inspect
 
 import (
@@ -98,13 +98,13 @@ func (v *View) around(ctx context.Context, f cmdutil.Factory, namespace string) 
 	return err
 }
 
-// View is a Rollout with the objects around.
+// View is a Rollout with its workload and Pods, and with options for the output.
 type View struct {
 	Rollout, Workload *unstructured.Unstructured
 	Pods              []corev1.Pod
 	// All shows all Pods of the new revision.
 	All bool
-	// Icons shows icons beside phases, and Colours marks the present step.
+	// Icons shows icons beside phases. Colours marks the present step with a colour.
 	Icons, Colours bool
 	Now            time.Time
 }

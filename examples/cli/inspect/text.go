@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// These are labels on the Pods of a Rollout.
+// These are labels of the Pods of a Rollout.
 const (
 	labelBatch    = "rollouts.kruise.io/rollout-batch-id"
 	labelRevision = "controller-revision-hash"
@@ -87,7 +87,7 @@ func (v *View) Text() string {
 	return b.String()
 }
 
-// icon marks a phase as fine, as on the way, or as failed.
+// icon returns an icon for a phase: done, in progress, or failed.
 func (v *View) icon(phase string) string {
 	if !v.Icons {
 		return ""

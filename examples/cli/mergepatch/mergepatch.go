@@ -1,9 +1,9 @@
 // Package mergepatch lets kubectl's own commands change objects of CRDs.
 //
-// The commands of kubectl send strategic merge patches. An API server refuses such a patch for a CRD, because only the
-// types of the server's own kinds say how lists are merged. [Transport] carries out the patch on this side: the
-// transport reads the object, applies the patch with the Go type of the object, and sends the difference as a JSON merge
-// patch, bound to the resource version read before.
+// The commands of kubectl send strategic merge patches. An API server refuses such a patch for a custom resource,
+// because only the Go types of built-in kinds say how lists are merged. [Transport] applies the patch in the client:
+// the transport reads the object, applies the patch with the Go type of the object, and sends the difference as a
+// JSON merge patch with the resource version read before.
 package mergepatch
 
 import (
@@ -98,8 +98,8 @@ func (t *Transport) send(request *http.Request, patch []byte) (*http.Response, e
 	return t.Below.RoundTrip(sent)
 }
 
-// Translate returns the patch to send for a strategic merge patch of an object, and the type of the returned patch: a
-// JSON merge patch, or the patch itself for an object whose type the scheme does not know.
+// Translate translates a strategic merge patch of an object, and returns the patch to send and its type: a JSON merge
+// patch, or the unchanged patch for an object whose type the scheme does not know.
 func Translate(scheme *runtime.Scheme, object, patch []byte) ([]byte, types.PatchType, error) {
 	var head struct {
 		APIVersion string `json:"apiVersion"`

@@ -36,7 +36,7 @@ func TestTranslate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The field that no type knows stays.
+		// A field that the Go type does not have stays in the object.
 		want := `{"metadata":{"resourceVersion":"7"},"spec":{"template":{"spec":{"containers":[{"image":"a:2","name":"app","unknown":true},{"image":"l:1","name":"log"}]}}}}`
 		if diff := cmp.Diff(want, string(got)); diff != "" || kind != "application/merge-patch+json" {
 			t.Errorf("%s: %s patch (-want +got):\n%s", version, kind, diff)
@@ -52,7 +52,7 @@ func TestTranslateLeavesUnknownKindsAlone(t *testing.T) {
 	}
 }
 
-// server answers reads with an object, and the first patches with conflicts.
+// server returns an object for reads, and conflicts for the first patches.
 type server struct {
 	conflicts int
 	requests  []string

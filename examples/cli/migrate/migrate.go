@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// move is a run of the command.
+// move is one run of the command.
 type move struct {
 	genericiooptions.IOStreams
 
@@ -219,8 +219,8 @@ func grow(ctx context.Context, client dynamic.ResourceInterface, name string, by
 	})
 }
 
-// Twin returns the CloneSet for a Deployment, in a version of the kind. The CloneSet has no replicas unless copied, and
-// recreates Pods for an update, as the Deployment does.
+// Twin returns the CloneSet for a Deployment, in the given API version. The CloneSet has 0 replicas unless copied is
+// true, and recreates Pods for an update, as the Deployment does.
 func Twin(source *unstructured.Unstructured, name, version string, copied bool) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: fields.Object{}}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "CloneSet"})

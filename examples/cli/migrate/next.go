@@ -3,28 +3,30 @@ package migrate
 
 // Counts are the numbers of a move in progress. All numbers are of Pods.
 type Counts struct {
-	// Total is how many replicas move in all.
+	// Total is the number of replicas to move.
 	Total int64
-	// Added is by how many the CloneSet has grown, and Removed by how many the Deployment has shrunk.
+	// Added is the number of replicas added to the CloneSet so far. Removed is the number of replicas removed from
+	// the Deployment so far.
 	Added, Removed int64
 	// Source is the Deployment's present number of replicas.
 	Source int64
-	// MaxSurge is how many more Pods than before there may be; at least 1.
+	// MaxSurge is the largest number of Pods in addition to the original number; less than 1 counts as 1.
 	MaxSurge int64
-	// IsAvailable says that all Pods of the CloneSet are available.
+	// IsAvailable means that all Pods of the CloneSet are available.
 	IsAvailable bool
 }
 
-// Step is the next change of the two workloads; a zero Step waits.
+// Step is the next change of the two workloads. The zero Step means to wait.
 type Step struct {
-	// Add grows the CloneSet, and Remove shrinks the Deployment. At most one of the two is above 0.
+	// Add is the number of replicas to add to the CloneSet. Remove is the number of replicas to remove from the
+	// Deployment. At most one number is above 0.
 	Add, Remove int64
-	// Done says that all replicas have moved.
+	// Done means that all replicas have moved.
 	Done bool
 }
 
-// Next returns the next step. The CloneSet grows first, within the surge, and the Deployment shrinks by what has grown
-// and is available. Next is pure and safe for concurrent use.
+// Next returns the next step. Replicas are added to the CloneSet first, within MaxSurge. When the added Pods are
+// available, the same number of replicas is removed from the Deployment. Next is pure and safe for concurrent use.
 func Next(c Counts) Step {
 	surge := max(c.MaxSurge, 1)
 	if add := min(surge-(c.Added-c.Removed), c.Total-c.Added); add > 0 {

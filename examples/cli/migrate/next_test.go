@@ -34,7 +34,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// FuzzNext: every move ends, and there are never fewer Pods than before nor more than the surge allows.
+// FuzzNext: every move ends. The number of Pods never falls below the original number, and never exceeds the surge.
 func FuzzNext(f *testing.F) {
 	f.Add(uint8(10), uint8(10), uint8(2))
 	f.Add(uint8(3), uint8(5), uint8(0))

@@ -1,8 +1,8 @@
-// Package operate carries out "change these objects in this way" for commands.
+// Package operate changes objects on the API server for commands.
 //
-// Objects of all kinds and versions are read without types, so no field is lost that the command line does not know. A
-// change is sent as a JSON merge patch with the resource version read before. When somebody else has changed the object
-// meanwhile, the object is read and changed again.
+// Objects of all kinds and versions are read without Go types, so fields that the command line does not know are not
+// lost. A change is sent as a JSON merge patch with the resource version read before. After a conflict, the object is
+// read and changed again.
 package operate
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// Change edits an object in place and returns the word for the output, such as "paused". An error leaves the object on
-// the server as the object is.
+// Change edits an object in place and returns the word for the output, such as "paused". After an error, the object
+// on the server is not changed.
 type Change func(u *unstructured.Unstructured) (operation string, err error)
 
 // Options are the flags and streams of a command that changes objects.
@@ -41,7 +41,7 @@ type Options struct {
 	dryRun      cmdutil.DryRunStrategy
 }
 
-// New returns options for a command, with the flags of the command line added to the command.
+// New returns options for a command, and adds their flags to the command.
 func New(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command) *Options {
 	o := &Options{Factory: f, IOStreams: streams, PrintFlags: genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme)}
 	cmdutil.AddFilenameOptionFlags(cmd, &o.FilenameOptions, "identifying the resource to get from a server.")
@@ -51,7 +51,7 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.Comma
 	return o
 }
 
-// Namespace returns the namespace of the command line, and whether a user has named the namespace.
+// Namespace returns the namespace for the command, and whether the user has set the namespace explicitly.
 func Namespace(f cmdutil.Factory) (namespace string, explicit bool, err error) {
 	return f.ToRawKubeConfigLoader().Namespace()
 }
@@ -80,8 +80,8 @@ func (o *Options) DryRun(cmd *cobra.Command) (cmdutil.DryRunStrategy, error) {
 	return strategy, err
 }
 
-// Run changes all objects that the arguments and flags name, and goes on after an object that cannot be changed. The
-// error joins all failures and names each object.
+// Run changes all objects that the arguments and flags name, and continues after an object that cannot be changed.
+// The error joins all failures and names each object.
 func (o *Options) Run(cmd *cobra.Command, args []string, change Change) error {
 	if _, err := o.DryRun(cmd); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (o *Options) One(info *resource.Info, change Change) error {
 // attempts is how often an object is changed again after a conflict.
 const attempts = 5
 
-// Apply changes an object on the server, unless the dry run is the client's. The info has the object's new state
-// afterwards.
+// Apply changes an object on the server; with --dry-run=client, only in memory. Afterwards info contains the object's
+// new state.
 func (o *Options) Apply(info *resource.Info, change Change) (operation string, err error) {
 	for range attempts {
 		u, ok := info.Object.(*unstructured.Unstructured)
@@ -146,8 +146,8 @@ func (o *Options) Apply(info *resource.Info, change Change) (operation string, e
 	return "", fmt.Errorf("the object has been changed by others %d times meanwhile", attempts)
 }
 
-// Patch returns the merge patch between two states of an object, bound to the resource version of the first state; nil
-// if nothing differs.
+// Patch returns the merge patch between two states of an object, with the resource version of the first state; nil if
+// the states are equal.
 func Patch(before, after fields.Object) ([]byte, error) {
 	old, err := runtime.Encode(unstructured.UnstructuredJSONScheme, &unstructured.Unstructured{Object: before})
 	if err != nil {
@@ -175,7 +175,8 @@ func (o *Options) Print(object runtime.Object, operation string) error {
 	return printer.PrintObj(object, o.Out)
 }
 
-// Exit is an error with an exit code other than 1. A nil Err prints nothing: the command has already said why.
+// Exit is an error with an exit code other than 1. If Err is nil, no error is printed, because the command has
+// already printed the reason.
 type Exit struct {
 	Code int
 	Err  error

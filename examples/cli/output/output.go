@@ -28,8 +28,9 @@ func (p *Printer) AddFlag(cmd *cobra.Command, help string) {
 	}
 }
 
-// Print prints a report: as a document of JSON or YAML, as its names, or as text. Messages in a text can come from
-// containers, so control characters are escaped. The error says if the format is unknown, or if nothing can be written.
+// Print prints a report: as a JSON or YAML document, as names, or as text. Messages in a text can come from
+// containers, so control characters are escaped. Print returns an error if the format is unknown, or if the output
+// cannot be written.
 func (p *Printer) Print(report any, names string, text func(wide bool) string) error {
 	var raw []byte
 	var err error

@@ -25,7 +25,7 @@ func TestPrint(t *testing.T) {
 		p := output.Printer{Out: &out, Format: format}
 		for _, name := range []string{"a", "b"} {
 			err := p.Print(report{name}, name+"\n", func(wide bool) string {
-				return "text " + name + ", wide " + map[bool]string{true: "true", false: "false"}[wide] + ": \x1b[2Jok\n" // clears a terminal
+				return "text " + name + ", wide " + map[bool]string{true: "true", false: "false"}[wide] + ": \x1b[2Jok\n" // an escape sequence that clears a terminal
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -15,16 +15,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// column is a column of a table: a heading, and what stands in the column.
+// column is a column of a table: a heading, and a function that returns the value for an object.
 type column struct {
 	heading string
 	value   func(fields.Object) string
 }
 
-// Unknown stands for a value that an object lacks.
+// Unknown is printed for a value that an object lacks.
 const Unknown = "-"
 
-// at shows the value at the first path that an object has.
+// at returns a column with the value at the first path that an object has.
 func at(heading string, paths ...string) column {
 	return column{heading, func(o fields.Object) string {
 		value, found := fields.At(o, paths...)
@@ -41,7 +41,7 @@ func at(heading string, paths ...string) column {
 	}}
 }
 
-// size shows how many entries the list or map at a path has.
+// size returns a column with the number of entries in the list or map at a path.
 func size(heading, path string) column {
 	return column{heading, func(o fields.Object) string {
 		value, _ := fields.At(o, path)
@@ -55,7 +55,7 @@ func size(heading, path string) column {
 	}}
 }
 
-// pairs shows a map as a label selector.
+// pairs returns a column with a map in the form of a label selector.
 func pairs(heading, path string) column {
 	return column{heading, func(o fields.Object) string {
 		value, _ := fields.At(o, path)
@@ -71,7 +71,7 @@ func pairs(heading, path string) column {
 	}}
 }
 
-// table is the columns of a kind between NAME and AGE.
+// table contains the columns of a kind between NAME and AGE.
 type table struct {
 	resource string
 	columns  []column
@@ -137,7 +137,7 @@ func policies() []table {
 	}
 }
 
-// containers counts the containers of a request in a phase.
+// containers returns a column with the number of a request's containers in a phase.
 func containers(heading, phase string) column {
 	return column{heading, func(o fields.Object) string {
 		n := 0

@@ -131,8 +131,8 @@ func list(ctx context.Context, client dynamic.Interface, k kind, namespace, sele
 	return found.Items, nil
 }
 
-// served returns the kinds that the API server serves, each in its preferred version, in the order of the tables. A
-// group that another API server fails to serve is no obstacle.
+// served returns the kinds that the API server serves, each in its preferred version, in the order of the tables. API
+// groups whose discovery fails, for example because an aggregated API server is down, are left out.
 func served(finder discovery.DiscoveryInterface) ([]kind, error) {
 	lists, err := finder.ServerPreferredResources()
 	if failed := new(discovery.ErrGroupDiscoveryFailed); err != nil && !errors.As(err, &failed) {

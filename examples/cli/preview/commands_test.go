@@ -121,7 +121,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A user with rights to read alone gets a preview, and reads what could not be read.
+// TestReadOnly: a user with read permissions only gets a preview. The output names the objects that could not be
+// read.
 func TestReadOnly(t *testing.T) {
 	s := newShop(t, false)
 	name := "reader-" + s.ns

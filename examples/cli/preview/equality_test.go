@@ -45,8 +45,8 @@ func setting(t *testing.T, name string, value int) int {
 	return n
 }
 
-// TestPreviewEqualsWhatHappens plays random rollouts: previewed first, then made. PREVIEW_SEEDS says how many, and
-// PREVIEW_FIRST_SEED the first.
+// TestPreviewEqualsWhatHappens previews random rollouts, then carries out the same rollouts, and compares.
+// PREVIEW_SEEDS is the number of rollouts, and PREVIEW_FIRST_SEED is the first seed.
 func TestPreviewEqualsWhatHappens(t *testing.T) {
 	seeds, first := setting(t, "PREVIEW_SEEDS", 8), setting(t, "PREVIEW_FIRST_SEED", 1)
 	cp := env.Start(t)
@@ -72,7 +72,7 @@ func TestPreviewEqualsWhatHappens(t *testing.T) {
 	t.Logf("%d of %d previews equal what happened", equal.Load(), seeds)
 }
 
-// rolloutTest is a rollout on the API server.
+// rolloutTest is one rollout on a real API server.
 type rolloutTest struct {
 	*testing.T
 
@@ -141,7 +141,7 @@ func (r *rolloutTest) play(seed uint64) {
 	}
 }
 
-// rest waits for the next look.
+// rest waits for a second between two checks.
 func (r *rolloutTest) rest() {
 	select {
 	case <-time.After(time.Second):
@@ -224,8 +224,9 @@ func (r *rolloutTest) change(manifest map[string]any) {
 	}
 }
 
-// compare returns the first difference between the report and the cluster. If there is a budget, several Pods are asked
-// for side by side, and the budget lets any of them go: only the numbers of Pods are determined.
+// compare returns the first difference between the report and the cluster. With a budget, the controller asks for
+// several Pods at the same time, and the budget may allow any of these Pods. So only the numbers of Pods are
+// compared.
 func (r *rolloutTest) compare(report *forecast.Report, before []corev1.Pod) string {
 	now := map[types.UID]*corev1.Pod{}
 	pods, counts := r.pods(), map[forecast.Action]int{}
@@ -304,14 +305,14 @@ func restarted(before, after *corev1.Pod) (names []string) {
 	return names
 }
 
-// compareOrder checks that Pods of an earlier batch were taken before Pods of a later batch.
+// compareOrder checks that Pods of an earlier batch were changed before Pods of a later batch.
 func (r *rolloutTest) compareOrder(report *forecast.Report, before []corev1.Pod, recorder *controllertest.Recorder) string {
 	known := map[types.UID]*corev1.Pod{}
 	for i := range before {
 		known[before[i].UID] = &before[i]
 	}
 	if r.s.budgeted {
-		return "" // several Pods are asked for side by side, and the budget lets any of them go
+		return "" // the controller asks for several Pods at the same time, and the budget may allow any of these Pods
 	}
 	if r.s.surges && report.Count(forecast.Recreate) > 0 {
 		return "" // Pods of Nodes with many Pods go first, and the scheduler chooses the Nodes of the new Pods

@@ -26,7 +26,7 @@ var env = controlplanetest.New(controlplane.Options{Nodes: 4})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// commands run one after the other, because kubectl keeps what to do on errors in a variable.
+// commands runs command lines one after the other, because kubectl's behavior on errors is a package variable.
 type commands struct{ mu sync.Mutex }
 
 // run runs a command line, and returns its output and exit code.

@@ -100,10 +100,10 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 	return cmd
 }
 
-// change is a changed object, and the object as stored; nil if there is none.
+// change is a changed object, with the stored object, which is nil if the object does not exist.
 type change struct{ changed, stored *unstructured.Unstructured }
 
-// run previews changes, each by itself.
+// run previews each change on its own.
 func (o *options) run(ctx context.Context, changes []change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("the preview has taken %s: too much is in progress in the namespace", longest))
 	defer cancel()
@@ -128,7 +128,8 @@ func (o *options) run(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// longest is how long a preview may take. Objects of other users in the namespace are played as well.
+// longest is how long a preview may take. The limit is needed because the preview also plays the work in progress on
+// all other objects in the namespace.
 const longest = 5 * time.Minute
 
 // report previews a change.
@@ -170,7 +171,7 @@ func (o *options) report(ctx context.Context, c change) (*forecast.Report, error
 	return report, nil
 }
 
-// happens reports whether anything that the user has named would happen.
+// happens reports whether an outcome in failOn, the values of --fail-on, would happen.
 func happens(r *forecast.Report, failOn []string) bool {
 	return slices.ContainsFunc(failOn, func(name string) bool {
 		switch name {
@@ -198,7 +199,7 @@ func gatesOf(texts []string) (map[apps.Gate]bool, error) {
 	return out, nil
 }
 
-// names returns a line for each Pod that does not stay as it is.
+// names returns a line for each Pod that is changed.
 func names(r *forecast.Report) string {
 	var b strings.Builder
 	for i := range r.Pods {

@@ -29,7 +29,7 @@ import (
 // page is the number of objects that a request reads.
 const page = 500
 
-// reader reads the copy of the cluster.
+// reader reads the objects for the copy of the cluster.
 type reader struct {
 	objects dynamic.Interface
 	mapper  meta.RESTMapper
@@ -47,8 +47,8 @@ func newReader(f cmdutil.Factory, manager string) (*reader, error) {
 	return &reader{objects: objects, mapper: mapper, manager: manager}, err
 }
 
-// wanted is a kind to be read. Objects of a kind that is required must be readable; the consequence says what the
-// preview does not know without the other kinds.
+// wanted is a kind to read. If required is true, a failed read is an error. Otherwise consequence says which part of
+// the preview is unknown without the kind.
 type wanted struct {
 	kind        schema.GroupKind
 	namespace   string
@@ -94,7 +94,7 @@ func (r *reader) read(ctx context.Context, changed *unstructured.Unstructured) (
 	return out, nil
 }
 
-// miss notes a kind that could not be read, with the consequence.
+// miss records a kind that could not be read, with the consequence.
 func (r *reader) miss(kind, consequence string, err error) {
 	plural := kind + "s"
 	if strings.HasSuffix(kind, "s") {
@@ -103,7 +103,7 @@ func (r *reader) miss(kind, consequence string, err error) {
 	r.unread = append(r.unread, fmt.Sprintf("%s: %s (%v)", plural, consequence, err))
 }
 
-// webhooks reports whether the API server asks the webhooks of apps.kruise.io about new and changed objects.
+// webhooks reports whether the API server calls webhooks of apps.kruise.io for new and changed objects.
 func (r *reader) webhooks(ctx context.Context) (bool, error) {
 	w := wanted{kind: schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingWebhookConfiguration"}}
 	w.made = func() client.Object { return &admissionregistrationv1.MutatingWebhookConfiguration{} }
@@ -157,7 +157,7 @@ func (r *reader) list(ctx context.Context, w *wanted) (out []client.Object, err 
 	}
 }
 
-// typed decodes an object; an object of apps.kruise.io in the stored version.
+// typed decodes an object into its Go type. An object of apps.kruise.io is converted to the stored version.
 func typed(w *wanted, u *unstructured.Unstructured) (client.Object, error) {
 	u.SetManagedFields(nil)
 	raw, err := json.Marshal(u)
@@ -176,7 +176,7 @@ func typed(w *wanted, u *unstructured.Unstructured) (client.Object, error) {
 	return nil, foresee.ErrUnknownKind
 }
 
-// times measures the Pods of a workload, or the Pods with the sidecars of a SidecarSet.
+// times returns the measured times of a workload's Pods, or of the Pods with the sidecars of a SidecarSet.
 func (r *reader) times(stored *unstructured.Unstructured) forecast.Times {
 	if stored == nil {
 		return forecast.Times{}

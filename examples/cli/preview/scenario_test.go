@@ -34,7 +34,8 @@ type scenario struct {
 	// path is the changed field of the template that cannot change in place; empty if there is none.
 	path    string
 	inPlace bool // the update policy allows updates in place
-	// budgeted says that a budget guards the Pods, and surges that new Pods come before old Pods go.
+	// budgeted means that a budget covers the Pods. surges means that new Pods are created before old Pods are
+	// deleted.
 	budgeted, surges bool
 }
 
@@ -119,7 +120,7 @@ func (s *scenario) number(most int) *intstr.IntOrString {
 	return &v
 }
 
-// unavailable is at least 1.
+// unavailable returns a random maxUnavailable of at least 1.
 func (s *scenario) unavailable() *intstr.IntOrString {
 	v := intstr.FromInt32(int32(1 + s.rng.IntN(3)))
 	if s.chance(30) {
@@ -160,7 +161,7 @@ func (s *scenario) claimTemplates() []corev1.PersistentVolumeClaim {
 	return []corev1.PersistentVolumeClaim{claim}
 }
 
-// volumes makes volumes for the Pods and for their successors.
+// volumes adds PersistentVolumes for the Pods and for their successors.
 func (s *scenario) volumes() {
 	s.first = append(s.first, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Provisioner: "kubernetes.io/no-provisioner"})
 	for i := range 3 * (s.replicas + 2) {

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/output"
 )
 
-// AddTo adds the flag --preview to the commands below "set" that change templates of Pods.
+// AddTo adds the flag --preview to the subcommands of "set" that change Pod templates.
 func AddTo(root *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
@@ -57,7 +57,7 @@ func addTo(cmd *cobra.Command, f cmdutil.Factory, streams genericiooptions.IOStr
 	}
 }
 
-// dryRun runs a command of "set" without effect, and returns the objects that the command would write.
+// dryRun runs a subcommand of "set" as a dry run, and returns the objects that the command would write.
 func dryRun(cmd *cobra.Command, args []string, f cmdutil.Factory, streams genericiooptions.IOStreams) (out []*unstructured.Unstructured, err error) {
 	var printed bytes.Buffer
 	streams.Out = &printed
@@ -93,7 +93,7 @@ func dryRun(cmd *cobra.Command, args []string, f cmdutil.Factory, streams generi
 	}
 }
 
-// stored reads the object as the API server has it.
+// stored returns the change of an object, with the object read from the API server.
 func (o *options) stored(u *unstructured.Unstructured) (change, error) {
 	mapper, err := o.factory.ToRESTMapper()
 	if err != nil {

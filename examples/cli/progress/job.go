@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// job judges an object that ends by itself. Phases differ between kinds in their spelling alone.
+// job returns the Progress of a job. The phases of the kinds differ only in their spelling.
 func (j *judge) job() Progress {
 	text := fmt.Sprintf("%s %q: %s", j.kind, j.name, j.counts())
 	switch phase := j.phase(); phase {
@@ -23,8 +23,9 @@ func (j *judge) job() Progress {
 	}
 }
 
-// phase returns the phase in lower case. Kinds without a phase say by a completion time that the job has ended, and by
-// a count whether something has failed. A completed request of several containers may have failed.
+// phase returns the phase in lower case. For kinds without a phase, a completion time means that the job has ended,
+// and status.failed says whether the job has failed. A completed ContainerRecreateRequest counts as failed if one of
+// its containers has failed.
 func (j *judge) phase() string {
 	phase := strings.ToLower(fields.String(j.o, "status.phase"))
 	_, ended := fields.At(j.o, "status.completionTime")
@@ -53,7 +54,7 @@ func (j *judge) counts() string {
 	return strings.Join(words, ", ")
 }
 
-// said returns what the controller has written about a failure.
+// said returns the controller's messages about a failure.
 func (j *judge) said() string {
 	var words []string
 	if message := fields.String(j.o, "status.message"); message != "" {

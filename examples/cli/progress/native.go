@@ -10,8 +10,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Native turns kubectl's judgement of a Deployment, DaemonSet or StatefulSet into a [Progress]: the text, whether the
-// rollout is done, and the error. The error of a passed progress deadline means stuck; other errors are returned.
+// Native turns kubectl's result for a Deployment, DaemonSet or StatefulSet into a [Progress]. The arguments are
+// kubectl's text, whether the rollout is done, and kubectl's error. The error for an exceeded progress deadline
+// becomes the state Stuck; other errors are returned.
 func Native(u *unstructured.Unstructured, text string, isDone bool, failed error) (Progress, error) {
 	text = strings.TrimSuffix(text, "\n")
 	path := facts.Pausable(u.GroupVersionKind())

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// numbers are the counts of Pods by which rollouts of all kinds are judged.
+// numbers are the counts of Pods that determine the state of a rollout.
 type numbers struct {
 	desired, updated, updatedReady, ready int64
 	// kept is the number of Pods that the partition keeps at the old revision.
@@ -49,21 +49,22 @@ func replicated(o fields.Object) numbers {
 	}
 }
 
-// kept resolves a partition: percentages round up, and a percentage below 100% never keeps all of several Pods.
+// kept resolves a partition to a number of Pods: percentages round up, but a percentage below 100% never keeps all
+// Pods if there are several.
 func kept(o fields.Object, total int64, paths ...string) (int64, error) {
 	n, err := partition.Kept(paths[0], fields.IntOrString(o, paths...), ptr.To(int32(total)))
 	return int64(n), err
 }
 
-// cloneSet reads both versions: v1alpha1 has no level rollingUpdate.
+// cloneSet reads both API versions. In v1alpha1 the partition is not below a field rollingUpdate.
 func cloneSet(o fields.Object) (n numbers, err error) {
 	n = replicated(o)
 	n.kept, err = kept(o, n.desired, "spec.updateStrategy.rollingUpdate.partition", "spec.updateStrategy.partition")
 	return n, err
 }
 
-// statefulSet takes the ready Pods for the updated ready Pods where a controller does not report the latter, as
-// OpenKruise 1.9 does not.
+// statefulSet uses the number of ready Pods if the controller does not report updatedReadyReplicas, as in OpenKruise
+// 1.9.
 func statefulSet(o fields.Object) (numbers, error) {
 	n := replicated(o)
 	n.kept = fields.Int(o, "spec.updateStrategy.rollingUpdate.partition")
@@ -73,7 +74,8 @@ func statefulSet(o fields.Object) (numbers, error) {
 	return n, nil
 }
 
-// daemonSet counts Nodes. The API has no count of updated Pods that are available, so all available Pods count.
+// daemonSet counts Nodes. The API has no number of updated and available Pods, so daemonSet uses the number of all
+// available Pods.
 func daemonSet(o fields.Object) (n numbers, err error) {
 	n = numbers{
 		desired: fields.Int(o, "status.desiredNumberScheduled"), updated: fields.Int(o, "status.updatedNumberScheduled"),
@@ -100,8 +102,8 @@ func unitedDeployment(o fields.Object) (numbers, error) {
 	return n, nil
 }
 
-// sidecarSet counts matched Pods. Pods without the sidecars, and a strategy that updates no Pod, are no concern of a
-// rollout.
+// sidecarSet counts matched Pods. Matched Pods without the sidecars do not delay a rollout, and neither does a
+// strategy that updates no Pods.
 func sidecarSet(o fields.Object) (n numbers, err error) {
 	n = numbers{
 		desired: fields.Int(o, "status.matchedPods"), updated: fields.Int(o, "status.updatedPods"),

@@ -1,14 +1,14 @@
-// Package progress answers "has this rollout ended, does the rollout go on, or does the rollout need somebody?"
+// Package progress answers "has this rollout ended, does the rollout continue, or does the rollout need help?"
 //
-// [Of] judges an object of a workload kind or of a job kind, in any served version, from nothing but the object. Four
-// answers are possible, and each has an exit code of its own:
+// [Of] determines the progress of a workload or a job, in any served version, from the object alone. There are four
+// states, each with its own exit code:
 //
 //	Done     0  everything that the spec lets change has changed and is ready
 //	Stuck    2  the controller has said why nothing more will happen without help
 //	Running  3  the controller is at work; the code is used when the wait ends
 //	Paused   4  somebody has paused the rollout, or updates Pods only when Pods are deleted
 //
-// Exit code 1 stays for errors: a missing object, an object deleted meanwhile, a wrong flag.
+// Exit code 1 means an error: a missing object, an object deleted meanwhile, or a wrong flag.
 //
 // All functions are pure and safe for concurrent use.
 package progress
@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// State is where a rollout stands.
+// State is the state of a rollout.
 type State string
 
 // These are the states.
@@ -50,17 +50,17 @@ func (s State) ExitCode() int {
 	}
 }
 
-// These are reasons why a rollout stands where it stands. A stuck rollout has the code of the controller's condition.
+// These are reasons for the state of a rollout. A stuck rollout has the code of the controller's condition.
 const (
 	// SpecUnobserved means that the controller has not seen the present spec yet.
 	SpecUnobserved reason.Code = "SpecUnobserved"
-	// PodsNotUpdated means that fewer Pods are updated than the spec lets be updated.
+	// PodsNotUpdated means that fewer Pods are updated than the spec allows.
 	PodsNotUpdated reason.Code = "PodsNotUpdated"
 	// PodsNotReady means that updated Pods are not ready or not available yet.
 	PodsNotReady reason.Code = "PodsNotReady"
-	// RolloutPaused means that somebody has paused the rollout.
+	// RolloutPaused means that a user has paused the rollout.
 	RolloutPaused reason.Code = "RolloutPaused"
-	// UpdateOnDelete means that Pods are only updated when somebody deletes Pods.
+	// UpdateOnDelete means that the update strategy updates a Pod only after a user has deleted the Pod.
 	UpdateOnDelete reason.Code = "UpdateOnDelete"
 	// JobRunning means that a job has not ended yet.
 	JobRunning reason.Code = "JobRunning"
@@ -68,7 +68,7 @@ const (
 	JobFailed reason.Code = "JobFailed"
 )
 
-// Progress is the judgement of [Of].
+// Progress is the result of [Of].
 type Progress struct {
 	State State
 	// Text is a line for users, without a line break at the end.
@@ -77,11 +77,13 @@ type Progress struct {
 	Why reason.List
 }
 
-// Patience is for how long a failure that the controller tries again may last before the rollout counts as stuck.
+// Patience is the default time for which a failure that the controller retries may last before the rollout counts as
+// stuck.
 const Patience = time.Minute
 
-// Of judges an object. Failures that the controller tries again, such as Pods refused by a quota, make a rollout stuck
-// when the failure has lasted for longer than patience; zero means [Patience]. The error names a kind without rollouts.
+// Of returns the progress of an object. A failure that the controller retries, such as Pods refused by a quota, makes
+// a rollout Stuck when the failure has lasted for longer than patience; zero means [Patience]. Of returns an error
+// for a kind without rollouts.
 func Of(u *unstructured.Unstructured, patience time.Duration, now time.Time) (Progress, error) {
 	if patience <= 0 {
 		patience = Patience
@@ -102,7 +104,7 @@ func Of(u *unstructured.Unstructured, patience time.Duration, now time.Time) (Pr
 	return Progress{}, fmt.Errorf("%s of %s has no rollout", u.GetKind(), u.GetAPIVersion())
 }
 
-// isJob reports whether objects of a kind end by themselves and say so in a phase.
+// isJob reports whether a kind is a kind of jobs, which end by themselves.
 func isJob(gk schema.GroupKind) bool {
 	switch gk.Kind {
 	case "BroadcastJob", "EphemeralJob", "ContainerRecreateRequest", "ImagePullJob", "ImageListPullJob":
@@ -125,7 +127,7 @@ func (j *judge) because(code reason.Code, path, detail, remedy string) reason.Li
 	return reason.List{{Code: code, Path: path, Detail: detail, Remedy: remedy}}
 }
 
-// rollout judges a workload that keeps Pods.
+// rollout returns the Progress of a workload that keeps Pods running.
 func (j *judge) rollout(n numbers) Progress {
 	if fields.Int(j.o, "status.observedGeneration") < j.generation {
 		return Progress{
@@ -170,7 +172,8 @@ func (j *judge) doneText(n numbers) string {
 	return text
 }
 
-// waiting is Running with the numbers, and with the controller's own words if the controller waits for a cause.
+// waiting returns the state Running with a text about the numbers, and with the conditions that say why the
+// controller waits.
 func (j *judge) waiting(code reason.Code, text string) Progress {
 	p := Progress{State: Running, Text: fmt.Sprintf("Waiting for %s %q rollout to finish: %s", j.kind, j.name, text)}
 	p.Why = j.because(code, "", text, "")
@@ -183,8 +186,8 @@ func (j *judge) waiting(code reason.Code, text string) Progress {
 	return p
 }
 
-// conditionReason is a controller's condition as a reason; the condition's reason is the code, or its type if there is
-// no reason.
+// conditionReason converts a controller's condition to a reason.Reason. The code is the condition's reason, or its
+// type if the reason is empty.
 func conditionReason(c fields.Condition) reason.Reason {
 	r := reason.Reason{Code: reason.Code(c.Reason), Path: "status.conditions[" + c.Type + "]", Detail: c.Message}
 	if r.Code == "" {
@@ -193,7 +196,7 @@ func conditionReason(c fields.Condition) reason.Reason {
 	return r
 }
 
-// isRetried lists the conditions with which controllers report an error to be tried again.
+// isRetried reports whether a condition type means an error after which the controller tries again.
 func isRetried(conditionType string) bool {
 	switch conditionType {
 	case "FailedScale", "FailedUpdate", "FailedCreatePod", "FailedUpdatePod", "ReplicaFailure":
@@ -202,7 +205,7 @@ func isRetried(conditionType string) bool {
 	return false
 }
 
-// failure returns the conditions after which nothing happens without help.
+// failure returns the conditions that mean that the rollout is stuck.
 func (j *judge) failure() (why reason.List) {
 	for _, c := range fields.Conditions(j.o) {
 		final := c.Type == "InvalidSpec" && c.Status == "True" ||
@@ -215,7 +218,7 @@ func (j *judge) failure() (why reason.List) {
 	return why
 }
 
-// isOld reports whether a condition has lasted for longer than the patience; a condition without a time has not.
+// isOld reports whether a condition has lasted for longer than the patience. A condition without a time is not old.
 func (j *judge) isOld(since string) bool {
 	t, err := time.Parse(time.RFC3339, since)
 	return err == nil && j.now.Sub(t) > j.patience

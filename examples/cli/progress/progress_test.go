@@ -16,7 +16,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// object reads a manifest of apps.kruise.io, in v1beta1 unless said otherwise.
+// object parses a manifest of apps.kruise.io. The default version is v1beta1.
 func object(t testing.TB, kind, body string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -188,7 +188,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// FuzzOf: whatever an object says, a judgement has a text, and every state but Done a reason.
+// FuzzOf: for any object, the Progress has a text, and every state except Done has a reason.
 func FuzzOf(f *testing.F) {
 	f.Add("CloneSet", `{"spec":{"replicas":3},"status":{"observedGeneration":2,"updatedReplicas":1}}`)
 	f.Add("SidecarSet", `{"status":{"observedGeneration":2,"matchedPods":"x"}}`)
@@ -208,7 +208,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// A rollout waits for the Pods that the partition lets be updated.
+// A rollout waits only for the Pods that the partition allows to be updated.
 func ExampleOf() {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{"name": "web"},

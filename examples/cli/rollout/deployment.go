@@ -26,19 +26,19 @@ import (
 // These are annotations of Deployments and of their ReplicaSets.
 const (
 	annotationRevision = "deployment.kubernetes.io/revision"
-	// rolloutsPrefix begins the annotations with which Kruise Rollouts keeps its state.
+	// rolloutsPrefix is the prefix of the annotations in which Kruise Rollouts stores its state.
 	rolloutsPrefix       = "rollouts.kruise.io/"
 	annotationInProgress = rolloutsPrefix + "in-progressing"
 	annotationStrategy   = rolloutsPrefix + "deployment-strategy"
 )
 
-// isOwnAnnotation reports whether an annotation is of the Deployment, whatever the revision.
+// isOwnAnnotation reports whether an annotation belongs to the Deployment itself and not to a revision.
 func isOwnAnnotation(key string) bool {
 	return strings.HasPrefix(key, rolloutsPrefix) || strings.HasPrefix(key, "deployment.kubernetes.io/") || key == corev1.LastAppliedConfigAnnotation
 }
 
-// deployment undoes a Deployment. kubectl's own way would remove the annotations of Kruise Rollouts, and refuse a
-// Deployment that a canary release has paused.
+// deployment undoes the rollout of a Deployment. kubectl's own implementation is not used, because kubectl would
+// remove the annotations of Kruise Rollouts, and would refuse a Deployment that a canary release has paused.
 func (u *undo) deployment(ctx context.Context, info *resource.Info, object *unstructured.Unstructured) error {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
@@ -85,8 +85,8 @@ func revisionOf(set *appsv1.ReplicaSet) int64 {
 	return n
 }
 
-// chooseSet returns the ReplicaSet of a revision, or for 0 the previous revision. During a canary release the newest
-// ReplicaSet may be older than the Deployment's template: then the newest is the previous revision.
+// chooseSet returns the ReplicaSet of a revision; number 0 means the previous revision. During a canary release the
+// newest ReplicaSet may be older than the Deployment's template. Then the newest ReplicaSet is the previous revision.
 func chooseSet(sets []appsv1.ReplicaSet, present *corev1.PodTemplateSpec, number int64, isCanary bool) (*appsv1.ReplicaSet, error) {
 	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int { return int(revisionOf(&b) - revisionOf(&a)) })
 	if number > 0 {
@@ -106,7 +106,8 @@ func chooseSet(sets []appsv1.ReplicaSet, present *corev1.PodTemplateSpec, number
 	return &sets[1], nil
 }
 
-// sameTemplate compares templates without the label that a Deployment adds to the templates of its ReplicaSets.
+// sameTemplate compares templates, ignoring the label pod-template-hash, which the Deployment controller adds to the
+// templates of ReplicaSets.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	first, second := a.DeepCopy(), b.DeepCopy()
 	delete(first.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
@@ -114,7 +115,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	return equality.Semantic.DeepEqual(first, second)
 }
 
-// backTo gives a Deployment the template and the annotations of a ReplicaSet.
+// backTo returns the edit that gives a Deployment the template and the annotations of a ReplicaSet.
 func backTo(target *appsv1.ReplicaSet) edit {
 	return func(object *unstructured.Unstructured) (string, error) {
 		present := &appsv1.Deployment{}

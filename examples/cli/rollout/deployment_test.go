@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// set is a ReplicaSet of a revision with an image.
+// set returns a ReplicaSet of a revision with an image.
 func set(revision, image string) appsv1.ReplicaSet {
 	s := appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: image, Annotations: map[string]string{annotationRevision: revision, "note": image}}}
 	s.Spec.Template.Labels = map[string]string{"pod-template-hash": image}

@@ -1,7 +1,7 @@
 // Package rollout has the commands of "kubectl kruise rollout" for workloads of Kubernetes, of OpenKruise and for
 // Rollouts of Kruise Rollouts.
 //
-// The exit code of "rollout status" says where the rollout stands: see package progress.
+// The exit code of "rollout status" is the state of the rollout: see package progress.
 package rollout
 
 import (
@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// workloadTypes are the names that complete the first argument of the commands.
+// workloadTypes returns the resource names for the shell completion of the commands' first argument.
 func workloadTypes() []string {
 	return []string{
 		"clonesets", "statefulsets.apps.kruise.io", "daemonsets.apps.kruise.io", "uniteddeployments", "sidecarsets",
@@ -21,7 +21,8 @@ func workloadTypes() []string {
 	}
 }
 
-// NewCommand returns the command with its subcommands. The clock is read for restarts and for failures that last.
+// NewCommand returns the command with its subcommands. The clock gives the time of restarts and the duration of
+// failures.
 func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout SUBCOMMAND",

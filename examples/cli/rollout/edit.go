@@ -29,7 +29,8 @@ func newEdit(f cmdutil.Factory, streams genericiooptions.IOStreams, verb, short 
 	return cmd
 }
 
-// pause pauses or resumes an object. An object that already is as wanted is an error, as in kubectl.
+// pause returns the edit that pauses or resumes an object. If the object already has the wanted state, the edit
+// fails, as in kubectl.
 func pause(paused bool) edit {
 	return func(u *unstructured.Unstructured) (string, error) {
 		path := facts.Pausable(u.GroupVersionKind())
@@ -48,16 +49,16 @@ func pause(paused bool) edit {
 	}
 }
 
-// These are the marks of a restart in a Pod template.
+// These are the names of the annotation and the variable by which a Pod template changes for a restart.
 const (
 	// restartedAt is the annotation of kubectl.
 	restartedAt = "kubectl.kubernetes.io/restartedAt"
-	// restartedEnv is the environment variable of OpenKruise's command line. An annotation alone would be updated in
-	// place by the workloads of OpenKruise, without a restart.
+	// restartedEnv is the environment variable that OpenKruise's command line sets. An annotation alone is not
+	// enough, because workloads of OpenKruise would update the annotation in place, without a restart.
 	restartedEnv = "RESTARTED_AT"
 )
 
-// restart marks the Pod templates with the time, so the controller replaces all Pods.
+// restart returns the edit that writes the time into the Pod templates, so that the controller replaces all Pods.
 func restart(now time.Time) edit {
 	return func(u *unstructured.Unstructured) (string, error) {
 		switch {
@@ -94,7 +95,7 @@ func mark(template fields.Object, byAnnotation bool, stamp string) error {
 	return nil
 }
 
-// withEnv sets a variable in its place, or at the end.
+// withEnv replaces a variable in a list, or appends the variable.
 func withEnv(env []any, name, value string) []any {
 	entry := fields.Object{"name": name, "value": value}
 	for i := range env {
@@ -118,7 +119,7 @@ func newApprove(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 	return cmd
 }
 
-// stepStatuses are the parts of a Rollout's status with the present step.
+// stepStatuses returns the paths of the parts of a Rollout's status that contain the present step.
 func stepStatuses() []string { return []string{"status.canaryStatus", "status.blueGreenStatus"} }
 
 // approve marks the present step of a Rollout as ready.

@@ -11,10 +11,10 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// scale is a number of replicas for which any two percentages differ in their counts.
+// scale is a number of replicas large enough that different percentages give different counts.
 const scale = 10000
 
-// fastBack sends a Rollout back to an earlier step, by its status.
+// fastBack sets a Rollout back to an earlier step by a change of its status.
 func fastBack(u *unstructured.Unstructured) (string, error) {
 	for strategy, status := range map[string]string{"blueGreen": "status.blueGreenStatus", "canary": "status.canaryStatus"} {
 		if _, found := fields.At(u.Object, status); !found {
@@ -29,8 +29,8 @@ func fastBack(u *unstructured.Unstructured) (string, error) {
 	return "", errors.New("the Rollout has no step to leave")
 }
 
-// fastStep returns the number, from 1, of the step to go back to: among the steps before the present step that get no
-// traffic, the step with most replicas; of equal steps the last.
+// fastStep returns the number of the step to go back to; the first step is 1. fastStep chooses from the earlier steps
+// without traffic the step with the most replicas, and from equal steps the last.
 func fastStep(steps []fields.Object, current int64) (int64, error) {
 	if current <= 1 {
 		return 0, fmt.Errorf("step %d has no step before", current)

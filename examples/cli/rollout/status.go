@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
 )
 
-// status is a run of the command.
+// status is one run of the command.
 type status struct {
 	genericiooptions.IOStreams
 	resource.FilenameOptions
@@ -97,10 +97,11 @@ func (s *status) run(ctx context.Context, args []string) error {
 	return s.end(ctx, err, last)
 }
 
-// recheck is how often an unchanged object is judged again: failures become old without an event.
+// recheck returns the interval at which an unchanged object is evaluated again, because a failure becomes old without
+// an event.
 func (s *status) recheck() time.Duration { return max(s.patience/4, time.Second) }
 
-// end turns the last judgement into the error of the command.
+// end turns the last Progress into the error of the command.
 func (s *status) end(ctx context.Context, err error, last progress.Progress) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
@@ -116,7 +117,7 @@ func (s *status) end(ctx context.Context, err error, last progress.Progress) err
 	}
 }
 
-// judge uses kubectl's judgement for kinds of Kubernetes.
+// judge returns the Progress of an object. For kinds of Kubernetes, judge uses kubectl's code.
 func (s *status) judge(u *unstructured.Unstructured) (progress.Progress, error) {
 	gk := u.GroupVersionKind().GroupKind()
 	if gk.Group != "apps" {
@@ -130,7 +131,7 @@ func (s *status) judge(u *unstructured.Unstructured) (progress.Progress, error) 
 	return progress.Native(u, text, isDone, err)
 }
 
-// say prints a judgement that differs from the last.
+// say prints a Progress whose text differs from the last printed text.
 func (s *status) say(ctx context.Context, u *unstructured.Unstructured, p progress.Progress) error {
 	if p.Text == s.printed {
 		return nil
@@ -150,7 +151,8 @@ func (s *status) say(ctx context.Context, u *unstructured.Unstructured, p progre
 	return printPods(s.Out, u, pods.Items)
 }
 
-// printPods lists the updated Pods of a CloneSet. A Pod's revision is spelled with or without the owner's name.
+// printPods lists the updated Pods of a CloneSet. The revision in a Pod's label can have the owner's name as a prefix
+// or not.
 func printPods(out io.Writer, u *unstructured.Unstructured, pods []corev1.Pod) error {
 	revision, _, err := unstructured.NestedString(u.Object, "status", "updateRevision")
 	if err != nil {
@@ -182,11 +184,11 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// errDeleted says that the object of a watch is gone. A later object of the name is another rollout.
+// errDeleted means that the watched object was deleted. A later object with the same name is another rollout.
 var errDeleted = errors.New("object has been deleted")
 
-// follow calls see with an object and after each change, and again after a while without changes, until see wants no
-// more.
+// follow calls see with an object: at once, after each change, and when nothing has changed for the time again.
+// follow returns when see returns true or an error.
 func follow(ctx context.Context, client dynamic.ResourceInterface, name string, again time.Duration, see func(*unstructured.Unstructured) (bool, error)) error {
 	object, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -208,7 +210,7 @@ func follow(ctx context.Context, client dynamic.ResourceInterface, name string, 
 	}
 }
 
-// next returns an object's next state: from a watch, or after a while from a read.
+// next returns an object's next state: from a watch, or from a read after the time again.
 func next(ctx context.Context, client dynamic.ResourceInterface, object *unstructured.Unstructured, again time.Duration) (*unstructured.Unstructured, error) {
 	watcher, err := client.Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", object.GetName()).String(),

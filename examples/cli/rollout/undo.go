@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/seams"
 )
 
-// undo is a run of the command.
+// undo is one run of the command.
 type undo struct {
 	*operate.Options
 
@@ -62,7 +62,8 @@ func (u *undo) run(cmd *cobra.Command, args []string) (err error) {
 	return errors.Join(failures...)
 }
 
-// one undoes an object, or the workload of a Rollout. A workload that is named twice is undone once.
+// one undoes the rollout of an object, or of the workload of a Rollout. A workload that is named twice is undone
+// once.
 func (u *undo) one(ctx context.Context, info *resource.Info) error {
 	object, ok := info.Object.(*unstructured.Unstructured)
 	if !ok {
@@ -119,7 +120,7 @@ func (u *undo) workloadOf(ctx context.Context, r *unstructured.Unstructured) err
 	return nil
 }
 
-// kruise undoes a workload of OpenKruise.
+// kruise undoes the rollout of a workload of OpenKruise.
 func (u *undo) kruise(ctx context.Context, info *resource.Info, object *unstructured.Unstructured) error {
 	clients, err := u.Factory.KubernetesClientSet()
 	if err != nil {
@@ -143,7 +144,7 @@ func (u *undo) kruise(ctx context.Context, info *resource.Info, object *unstruct
 	return u.One(info, back(target))
 }
 
-// choose returns the revision of a number, or for 0 the second newest.
+// choose returns the revision with a number; 0 means the second newest revision.
 func choose(revisions []appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
 	if number == 0 {
 		if len(revisions) < 2 {
@@ -159,7 +160,7 @@ func choose(revisions []appsv1.ControllerRevision, number int64) (*appsv1.Contro
 	return nil, fmt.Errorf("%w: %d", seams.ErrNoRevision, number)
 }
 
-// back restores a revision.
+// back returns the edit that restores a revision.
 func back(target *appsv1.ControllerRevision) edit {
 	return func(object *unstructured.Unstructured) (string, error) {
 		before := object.DeepCopy()

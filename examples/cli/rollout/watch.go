@@ -25,8 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
 )
 
-// newWatch returns the command with the live table of a rollout. The table is drawn in place on a terminal, and appended
-// elsewhere.
+// newWatch returns the command with the live table of a rollout. On a terminal, each table replaces the table before;
+// in any other output, tables are appended.
 func newWatch(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
 	s := &status{IOStreams: streams, factory: f, clock: clk, watch: true}
 	var every time.Duration
@@ -83,8 +83,8 @@ func (s *status) show(ctx context.Context, args []string, every time.Duration) e
 	return s.end(ctx, err, last)
 }
 
-// pods returns the Pods controlled by a workload, sorted by name. For a Deployment and a UnitedDeployment, the Pods of
-// the controlled workloads count.
+// pods returns the Pods controlled by a workload, sorted by name. For a Deployment, these are the Pods of its
+// ReplicaSets.
 func (s *status) pods(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Pod, error) {
 	clients, err := s.factory.KubernetesClientSet()
 	if err != nil {
@@ -141,7 +141,8 @@ func shortRevision(pod *corev1.Pod, owner string) string {
 	return revision
 }
 
-// podState is the most telling word about a Pod: that the Pod is going, the lifecycle state, or the phase.
+// podState returns the most informative word about a Pod's state: Terminating, the reason of a waiting container, the
+// lifecycle state, or the phase.
 func podState(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return "Terminating"
@@ -157,7 +158,8 @@ func podState(pod *corev1.Pod) string {
 	return string(pod.Status.Phase)
 }
 
-// draw writes a table: over the last table on a terminal that allows colours, below the last elsewhere.
+// draw writes a table: over the last table on a terminal that allows colours, and below the last table in any other
+// output.
 func draw(out io.Writer, text string) {
 	if printers.AllowsColorOutput(out) {
 		fmt.Fprint(out, "\x1b[H\x1b[2J")

@@ -80,8 +80,9 @@ func clean(names []string) (list []string, err error) {
 	return list, nil
 }
 
-// Choose marks Pods of a CloneSet for deletion and lowers the replicas by the number of marked Pods. The error names a
-// Pod of somebody else, a Pod that is marked already, and more Pods than replicas.
+// Choose marks Pods of a CloneSet for deletion and lowers the replicas by the number of marked Pods. Choose returns
+// an error if the CloneSet does not control a Pod, if a Pod is already marked, or if there are more names than
+// replicas.
 func Choose(u *unstructured.Unstructured, pods []corev1.Pod, names []string) error {
 	if u.GroupVersionKind().Group != facts.AppsGroup || u.GetKind() != "CloneSet" {
 		return fmt.Errorf("scaledown is not supported for %s of %s", u.GetKind(), u.GetAPIVersion())

@@ -1,8 +1,9 @@
-// Package seams teaches kubectl's own commands the kinds of OpenKruise.
+// Package seams makes kubectl's own commands work for the kinds of OpenKruise.
 //
-// kubectl has places for other implementations: a scheme of types, and functions per kind (package polymorphichelpers).
-// [Install] fills these places, so that "set image", "expose", "exec" and "rollout history" of this command line are
-// kubectl's, with all flags and texts. Kinds of Kubernetes stay with kubectl's functions.
+// kubectl has package variables for other implementations: a scheme of types, and functions per kind (package
+// polymorphichelpers). [Install] sets these variables, so that "set image", "expose", "exec" and "rollout history" of
+// this command line are kubectl's own commands, with all flags and texts. For kinds of Kubernetes, kubectl's
+// functions are still used.
 package seams
 
 import (
@@ -22,8 +23,8 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// Install registers the types in kubectl's scheme and the functions with kubectl. The places are variables of kubectl,
-// so Install must not run beside a command; a second call changes nothing.
+// Install registers the types in kubectl's scheme, and sets kubectl's function variables. No command may run at the
+// same time. A second call changes nothing.
 func Install() error {
 	for _, add := range []func(*runtime.Scheme) error{
 		v1beta1.AddToScheme, v1alpha1.AddToScheme, policyv1beta1.AddToScheme, policyv1alpha1.AddToScheme,
@@ -43,7 +44,7 @@ func Install() error {
 	return nil
 }
 
-// replaceFunctions puts a function for the kinds of OpenKruise before each of kubectl's functions.
+// replaceFunctions wraps each of kubectl's functions in a function that handles the kinds of OpenKruise.
 func replaceFunctions() {
 	update, attach, expose := polymorphichelpers.UpdatePodSpecForObjectFn, polymorphichelpers.AttachablePodForObjectFn, polymorphichelpers.CanBeExposedFn
 	ports, protocols, selector := polymorphichelpers.PortsForObjectFn, polymorphichelpers.MultiProtocolsForObjectFn, polymorphichelpers.MapBasedSelectorForObjectFn

@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// ErrNoRevision means that the history lacks a revision.
+// ErrNoRevision means that the history does not contain a revision.
 var ErrNoRevision = errors.New("unable to find the specified revision")
 
 // historyViewer returns the viewer of a kind: kubectl's for kinds of Kubernetes, [Viewer] for kinds of OpenKruise.
@@ -54,12 +54,12 @@ func historyViewer(getter genericclioptions.RESTClientGetter, mapping *meta.REST
 // Viewer reads the history of objects of a kind of OpenKruise from the ControllerRevisions that the object controls.
 type Viewer struct {
 	Clients kubernetes.Interface
-	// Objects has the objects of the kind.
+	// Objects reads the objects of the kind.
 	Objects dynamic.NamespaceableResourceInterface
 }
 
-// Revisions returns the ControllerRevisions controlled by an owner, oldest first. Revisions of cluster-wide kinds, such
-// as SidecarSet, are in the namespace of the manager, so all namespaces are asked for a namespace "".
+// Revisions returns the ControllerRevisions controlled by an owner, oldest first. An empty namespace means all
+// namespaces: the revisions of cluster-scoped kinds, such as SidecarSet, are in the manager's namespace.
 func Revisions(ctx context.Context, clients kubernetes.Interface, namespace string, owner types.UID) ([]appsv1.ControllerRevision, error) {
 	all, err := clients.AppsV1().ControllerRevisions(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -113,7 +113,7 @@ func (v *Viewer) ViewHistory(namespace, name string, revision int64) (string, er
 	return out.String(), err
 }
 
-// GetHistory returns the object as of each revision.
+// GetHistory returns the state of the object at each revision.
 func (v *Viewer) GetHistory(namespace, name string) (map[int64]runtime.Object, error) {
 	object, revisions, err := v.read(namespace, name)
 	if err != nil {
@@ -130,11 +130,11 @@ func (v *Viewer) GetHistory(namespace, name string) (map[int64]runtime.Object, e
 	return history, nil
 }
 
-// Restore puts an object back to a revision. Every part of the spec that the revision holds replaces the object's part
-// as a whole, so labels and annotations added later to the template go. Other parts of the spec stay.
+// Restore sets an object back to a revision. Each part of the spec in the revision replaces the object's part
+// completely, so labels and annotations added later to the template are removed. Other parts of the spec stay.
 func Restore(object *unstructured.Unstructured, revision *appsv1.ControllerRevision) error {
 	data := fields.Object{}
-	if err := utiljson.Unmarshal(revision.Data.Raw, &data); err != nil { // keeps integers
+	if err := utiljson.Unmarshal(revision.Data.Raw, &data); err != nil { // unlike encoding/json, utiljson keeps integers
 		return fmt.Errorf("revision %s: %w", revision.Name, err)
 	}
 	parts, _ := data["spec"].(fields.Object)
@@ -161,7 +161,7 @@ func Restore(object *unstructured.Unstructured, revision *appsv1.ControllerRevis
 	return nil
 }
 
-// TemplateAt returns the Pod templates of an object as of a revision, in the format of "kubectl describe".
+// TemplateAt returns the Pod templates of an object at a revision, in the format of "kubectl describe".
 func TemplateAt(object *unstructured.Unstructured, revision *appsv1.ControllerRevision) (string, error) {
 	then := object.DeepCopy()
 	if err := Restore(then, revision); err != nil {
@@ -174,7 +174,7 @@ func TemplateAt(object *unstructured.Unstructured, revision *appsv1.ControllerRe
 	return out.String(), nil
 }
 
-// templatesOf decodes the Pod templates of an object. The containers of a SidecarSet count as a template.
+// templatesOf decodes the Pod templates of an object. The containers of a SidecarSet are returned as a Pod template.
 func templatesOf(o fields.Object) (list []*corev1.PodTemplateSpec) {
 	sources := []fields.Object{}
 	for _, path := range facts.Templates(o) {

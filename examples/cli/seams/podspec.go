@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// Templates returns the Pod templates of a typed object of OpenKruise; known is false for other objects. A
-// UnitedDeployment and an AdvancedCronJob have the template of the workload that these kinds create.
+// Templates returns the Pod templates of a typed object of OpenKruise; known is false for other objects. For a
+// UnitedDeployment and an AdvancedCronJob, this is the template of the workload that the object creates.
 func Templates(object runtime.Object) (templates []*corev1.PodTemplateSpec, known bool) {
 	switch o := object.(type) {
 	case *v1beta1.CloneSet:
@@ -88,8 +88,8 @@ func broadcastTemplate(t *v1beta1.BroadcastJobTemplateSpec) []*corev1.PodTemplat
 	return []*corev1.PodTemplateSpec{&t.Spec.Template}
 }
 
-// UpdatePodSpec calls change with the Pod specs in a typed object of OpenKruise; known is false for other objects. A
-// SidecarSet shows its containers as those of a Pod spec.
+// UpdatePodSpec calls change with the Pod specs in a typed object of OpenKruise; known is false for other objects.
+// For a SidecarSet, change gets a Pod spec with the sidecar containers.
 func UpdatePodSpec(object runtime.Object, change func(*corev1.PodSpec) error) (known bool, err error) {
 	switch o := object.(type) {
 	case *v1beta1.SidecarSet:
@@ -106,7 +106,7 @@ func UpdatePodSpec(object runtime.Object, change func(*corev1.PodSpec) error) (k
 	return known, nil
 }
 
-// updateSidecars lets change edit the containers. Sidecars are neither added nor removed.
+// updateSidecars calls change with a Pod spec that contains the sidecars. Sidecars are never added or removed.
 func updateSidecars(initContainers, containers []pub.SidecarContainer, change func(*corev1.PodSpec) error) error {
 	spec := &corev1.PodSpec{}
 	for i := range initContainers {
@@ -130,8 +130,9 @@ func updateSidecars(initContainers, containers []pub.SidecarContainer, change fu
 	return nil
 }
 
-// standIn returns, for a workload of OpenKruise with Pods of its own, a Deployment with the same Pods: the functions of
-// kubectl read the selector, the ports and the protocols. Other objects are returned as given.
+// standIn returns a Deployment with the same selector and template for a workload of OpenKruise, because kubectl's
+// functions read the selector, the ports and the protocols only from kinds of Kubernetes. Other objects are returned
+// as given.
 func standIn(object runtime.Object) runtime.Object {
 	var selector *metav1.LabelSelector
 	var meta metav1.ObjectMeta

@@ -16,8 +16,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// tryCreation asks the API server to create a Pod of a workload that lacks Pods, without effect, so that quotas, webhooks
-// and policies answer. A user without the right to create Pods learns nothing from the answer.
+// tryCreation sends a dry-run creation of a Pod for a workload that lacks Pods, to find out whether a quota, a
+// webhook or a policy refuses the Pod. If the user may not create Pods, tryCreation returns the API server's error
+// and records no Refusal.
 func (r *reader) tryCreation(ctx context.Context, f *cause.Facts) error {
 	paths := facts.Templates(f.Object.Object)
 	if f.Object.GetKind() == "Pod" || len(paths) == 0 || int64(len(f.Pods)) >= fields.IntOr(f.Object.Object, 0, "spec.replicas", "status.desiredNumberScheduled", "status.desired") {
@@ -35,7 +36,7 @@ func (r *reader) tryCreation(ctx context.Context, f *cause.Facts) error {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.GenerateName = f.Object.GetNamespace(), f.Object.GetName()+"-"
 	owner := metav1.NewControllerRef(f.Object, f.Object.GroupVersionKind())
-	owner.BlockOwnerDeletion = nil // some clusters allow the field only to those who may change the owner's finalizers
+	owner.BlockOwnerDeletion = nil // some clusters allow this field only for users who may change the owner's finalizers
 	pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	for _, claim := range fields.List(f.Object.Object, "spec.volumeClaimTemplates") {
 		name := fields.String(claim, "metadata.name")

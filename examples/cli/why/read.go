@@ -24,16 +24,17 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// reader reads what cause.Of needs.
+// reader reads the objects that cause.Of needs.
 type reader struct {
 	clients kubernetes.Interface
 	objects dynamic.Interface
 	mapper  meta.RESTMapper
-	// parents are the controllers read before, by UID; a nil entry does not exist, or may not be read.
+	// parents are the controllers read before, by UID. A nil entry is a controller that does not exist, or that the
+	// user may not read.
 	parents map[types.UID]*unstructured.Unstructured
 }
 
-// between reports whether objects of a kind stand between Pods and a further controller.
+// between reports whether objects of a kind control Pods and can have a controller themselves.
 func between(gk schema.GroupKind) bool {
 	switch gk {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
@@ -57,7 +58,7 @@ func newReader(f cmdutil.Factory) (*reader, error) {
 	return &reader{clients: clients, objects: objects, mapper: mapper, parents: map[types.UID]*unstructured.Unstructured{}}, err
 }
 
-// facts reads the objects around an object. What cannot be read is named in unread.
+// facts reads the objects related to an object. unread names the objects that cannot be read.
 func (r *reader) facts(ctx context.Context, u *unstructured.Unstructured, now time.Time) (f cause.Facts, unread []string) {
 	f = cause.Facts{Object: u, Now: now}
 	note := func(what string, err error) {
@@ -156,11 +157,13 @@ func (r *reader) readPods(ctx context.Context, f *cause.Facts) error {
 	return nil
 }
 
-// deepest is the longest chain of controllers: a schedule, its job, and a Pod, with a level to spare.
+// deepest is the largest number of controllers followed from a Pod. The longest usual chain has fewer levels: a
+// schedule, its job, and a Pod.
 const deepest = 4
 
-// belongs reports whether an object controls a Pod, by itself or through other controllers, has its sidecars in the Pod,
-// or, as an EphemeralJob, selects the Pod.
+// belongs reports whether a Pod belongs to an object. A Pod belongs to a workload that controls the Pod directly or
+// through other controllers, to a SidecarSet with its sidecars in the Pod, and to an EphemeralJob that selects the
+// Pod.
 func (r *reader) belongs(ctx context.Context, pod *corev1.Pod, u *unstructured.Unstructured) (bool, error) {
 	switch u.GetKind() {
 	case "EphemeralJob":
@@ -208,7 +211,7 @@ func (r *reader) parent(ctx context.Context, namespace string, ref *metav1.Owner
 		namespace = ""
 	}
 	parent, err := r.objects.Resource(mapping.Resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	// The Pods of a controller that the user may not read belong to somebody else's work.
+	// If the user may not read the controller, the Pods do not belong to the object in question.
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && parent.GetUID() != ref.UID {
 		parent, err = nil, nil
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/cause"
 )
 
-// TestForeignPods: Pods whose controller a user may not read, or of kinds that stand above no other Pods, do not hide the
-// Pods of the object in question.
+// TestForeignPods: other Pods whose controller the user may not read, or whose controller is of an unknown kind, do
+// not hide the Pods of the object in question.
 func TestForeignPods(t *testing.T) {
 	pod := func(name, version, kind string, uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: []metav1.OwnerReference{

@@ -1,6 +1,7 @@
-// Package why has the command "kubectl kruise why": the package reads the objects by which package cause decides.
+// Package why has the command "kubectl kruise why". The package reads the objects, and package cause finds the
+// causes.
 //
-// Objects that the user may not read are named after the causes, because a cause may be hidden there.
+// The output names the objects that the user may not read after the causes, because such an object may hide a cause.
 package why
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/output"
 )
 
-// explained are the names that complete the first argument.
+// explained returns the resource names for the shell completion of the first argument.
 func explained() []string {
 	return []string{
 		"pods", "clonesets", "statefulsets.apps.kruise.io", "daemonsets.apps.kruise.io", "uniteddeployments", "sidecarsets", "broadcastjobs",
@@ -84,7 +85,7 @@ func find(f cmdutil.Factory, args []string) ([]*resource.Info, error) {
 		ResourceTypeOrNameArgs(false, args...).ContinueOnError().Latest().Flatten().Do().Infos()
 }
 
-// answer is the answer about an object.
+// answer is the output about one object.
 type answer struct {
 	Object  string   `json:"object"`
 	Healthy bool     `json:"healthy"`
@@ -93,7 +94,7 @@ type answer struct {
 	Unread  []string `json:"unread,omitempty"`
 }
 
-// entry is a cause as printed.
+// entry is a cause in the output.
 type entry struct {
 	Layer  string   `json:"layer"`
 	Code   string   `json:"code"`
@@ -148,7 +149,7 @@ func (a *answer) text(wide bool) string {
 	return b.String()
 }
 
-// wrap breaks a text into lines of the width; further lines are indented by three more columns.
+// wrap breaks a text into lines of at most columns characters. Further lines are indented by three more characters.
 func wrap(head, text string) string {
 	var b strings.Builder
 	line := head

@@ -69,7 +69,7 @@ type view struct {
 	*served.View
 
 	store  expectations.Store
-	writes *expectations.Tracker // versions that writes of the status have led to
+	writes *expectations.Tracker // resource versions returned by status writes
 }
 
 // These are the waits after errors.
@@ -107,21 +107,22 @@ func (a *Agent) begin(v *served.View) {
 	a.view.Store(&view{View: v, store: store, writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true})})
 }
 
-// Wake makes the Agent look at the NodeImage and the container runtime soon. Wake does not wait.
+// Wake makes the Agent check the NodeImage and the container runtime soon. Wake does not wait.
 func (a *Agent) Wake() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // a look is due already
+	default: // a check is pending already
 	}
 }
 
-// Missing returns why the Agent has no NodeImage; the code is empty if the NodeImage was read, or does not exist.
+// Missing returns the reason why the Agent does not know the NodeImage; the code is empty if the NodeImage was read,
+// or does not exist.
 func (a *Agent) Missing() reason.Reason { return a.objects.Missing() }
 
 // Start pulls images until the context ends, and returns after the last pull has ended. Start returns no error.
 func (a *Agent) Start(ctx context.Context) error {
 	var all sync.WaitGroup
-	all.Go(func() { _ = a.objects.Start(ctx) }) // both return no errors
+	all.Go(func() { _ = a.objects.Start(ctx) }) // Start of the objects and of the puller return no errors
 	all.Go(func() { _ = a.puller.Start(ctx) })
 	a.loop(ctx)
 	all.Wait()
@@ -145,7 +146,7 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 }
 
-// sleep waits for a time, or without limit if the time is 0. The wait ends early when something has changed.
+// sleep waits for a time, or without limit if the time is 0. A call of Wake ends the wait early.
 func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 	var expired <-chan time.Time
 	if d > 0 {
@@ -160,7 +161,7 @@ func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pass looks at the NodeImage once. again is the time until the next look is due; 0 for never.
+// pass processes the NodeImage once. again is the time until the next pass is due; 0 for never.
 func (a *Agent) pass(ctx context.Context) (again time.Duration, err error) {
 	v := a.view.Load()
 	if v == nil || a.objects.Missing().Code != "" {

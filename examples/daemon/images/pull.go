@@ -25,7 +25,7 @@ type Runtime interface {
 	FreeBytes(ctx context.Context) (uint64, error)
 }
 
-// pullingBy is an annotation of the sandbox of a pull, by which plug-ins of the runtime recognise the agent.
+// pullingBy is an annotation in the sandbox metadata of a pull, by which plug-ins of the runtime recognize the agent.
 const pullingBy = "apps.kruise.io/pulling-image-by"
 
 // runtime implements puller.Runtime.
@@ -57,7 +57,7 @@ func (r runtime) Pull(ctx context.Context, want imagepull.Want, credential *pull
 		r.options.Pulled(r.options.Clock.Since(began), err)
 	}
 	if providers := r.options.Providers; err != nil && credential != nil && providers != nil {
-		providers.Forget(imageOf(want)) // the registry may have refused a credential from the cache
+		providers.Forget(imageOf(want)) // the registry may have refused a cached credential
 	}
 	return id, err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// record writes the reports to the status of the NodeImage, if anything has changed.
+// record writes the reports to the status of the NodeImage, if the status changes.
 func (a *Agent) record(ctx context.Context, reports []imagepull.Report) error {
 	before, v := a.image.Load(), a.view.Load()
 	if before == nil {
@@ -42,9 +42,9 @@ func (a *Agent) record(ctx context.Context, reports []imagepull.Report) error {
 	return v.writes.Wrote(before.UID, v.store, written.GetResourceVersion())
 }
 
-// patchOf returns the merge patch from a status to another, or nil if both are the same as the API server stores them:
-// times without fractions of seconds. The UID is a precondition: a NodeImage that was deleted and
-// created anew gets no report about the earlier images.
+// patchOf returns the merge patch from the status of before to the status of after, or nil if both are equal in the
+// form that the API server stores, with times in whole seconds. The UID in the patch is a precondition, so a
+// NodeImage that was deleted and created again gets no old reports.
 func patchOf(before, after *v1beta1.NodeImage) ([]byte, error) {
 	var states [2][]byte
 	for i, status := range []*v1beta1.NodeImageStatus{&before.Status, &after.Status} {
@@ -60,8 +60,8 @@ func patchOf(before, after *v1beta1.NodeImage) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": before.UID}, "status": json.RawMessage(change)})
 }
 
-// tell sends an event about each pull that has ended since the earlier reports: about a success to the NodeImage, and
-// about a failure to the jobs, too.
+// tell sends an event about each pull that has ended since the earlier reports: a success is an event of the
+// NodeImage, and a failure is an event of the NodeImage and of the jobs.
 func (a *Agent) tell(ctx context.Context, obj *v1beta1.NodeImage, reports []imagepull.Report) {
 	if a.options.Tell == nil {
 		return

@@ -37,21 +37,21 @@ const (
 	ObjectsAwaited reason.Code = "ObjectsAwaited"
 )
 
-// Kind says which objects an agent needs.
+// Kind describes the objects that an agent needs.
 type Kind struct {
 	// Group and Resource are the group and the plural name of the kind.
 	Group, Resource string
 	// Versions are the supported API versions, the preferred version first.
 	Versions []string
-	// Select restricts the objects to the objects for the Node.
+	// Select restricts the list options to the objects for the Node.
 	Select func(*metav1.ListOptions)
 	// Read converts an object from the API server to the type that the agent uses.
 	Read cache.TransformFunc
 }
 
-// Read returns a function for Kind.Read. Convert changes the JSON of an object to the version of the Go type T; nil if
-// there is a single version. An object that cannot be converted or decoded is kept as it was received, so that other
-// objects are not delayed: readers find an object of another type in the store.
+// Read returns a function for Kind.Read. Convert changes the JSON of an object to the version of the Go type T; nil
+// if there is a single version. An object that cannot be converted or decoded is stored as received, so that the
+// watch continues for other objects. Readers of the store must check the type.
 func Read[T any, O interface {
 	*T
 	metav1.Object
@@ -102,9 +102,9 @@ type View struct {
 	client dynamic.Interface
 }
 
-// New returns Objects. changed is called with each object that was created, changed or deleted, as in the store. begun
-// is called with each View before the first object is read, for indexes; begun may be nil. New sends no request to the API
-// server; Start does.
+// New returns Objects. changed is called with each object that was created, changed or deleted, in the form of the
+// store. begun is called with each View before the first object is read, so that begun can add indexes; begun may be
+// nil. New sends no request to the API server; Start does.
 func New(config *rest.Config, kind Kind, changed func(object any), begun func(*View)) (*Objects, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -124,7 +124,7 @@ func (o *Objects) View() *View {
 	return o.current
 }
 
-// Missing returns why the agent has no objects; the code is empty if the objects have been listed.
+// Missing returns the reason why the agent has no objects; the code is empty if the objects have been listed.
 func (o *Objects) Missing() reason.Reason {
 	o.mu.Lock()
 	missing, v := o.missing, o.current
@@ -167,7 +167,7 @@ func (o *Objects) Start(ctx context.Context) error {
 	return nil
 }
 
-// served returns the API version in which objects are read now.
+// served returns the first supported API version that the API server serves.
 func (o *Objects) served(ctx context.Context) (string, error) {
 	var last error
 	for _, version := range o.kind.Versions {
@@ -232,7 +232,7 @@ func (o *Objects) follow(ctx context.Context, version string) {
 	informer.RunWithContext(ctx)
 }
 
-// woken calls changed. For a deletion that the watch has missed, the object is the last known object.
+// woken calls changed. If the watch has missed a deletion, the argument is the last known state of the object.
 func (o *Objects) woken(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
@@ -254,8 +254,8 @@ func (o *Objects) listWatch(resource schema.GroupVersionResource) *cache.ListWat
 	}
 }
 
-// PatchStatus writes a merge patch to the status of an object in the View's version, and returns the written object. An
-// empty namespace is for kinds without namespace.
+// PatchStatus writes a merge patch to the status of an object in the View's version, and returns the written object.
+// The namespace is empty for cluster-scoped kinds.
 func (v *View) PatchStatus(ctx context.Context, object types.NamespacedName, patch []byte) (*unstructured.Unstructured, error) {
 	var client dynamic.ResourceInterface = v.client.Resource(v.Resource)
 	if object.Namespace != "" {

@@ -1,5 +1,5 @@
-// Package imagepulljob is the reference controller for apps.kruise.io ImagePullJobs, which pull an image on Nodes before
-// Pods need the image.
+// Package imagepulljob is the reference controller for apps.kruise.io ImagePullJobs, which pull an image on Nodes
+// before Pods need the image.
 //
 // A reconcile of a job has four steps: observe, decide, act, report. The job adds a claim for its image to the
 // NodeImages of some Nodes at a time, the agents of these Nodes pull and report, and the job counts the results.

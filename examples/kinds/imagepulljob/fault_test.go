@@ -28,11 +28,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, at most as many Nodes pull as a job allows, no claim of a job is lost while the job
-// needs the claim, a job ends for a reason and stays ended, copies of Secrets hold no credentials of other
-// registries, and NodeImages live exactly as long as their Nodes. If kubelets pull, the same holds for Pods in place
-// of claims, and no Secret is copied. In the end each job that is able to end has ended, and has no copies of Secrets
-// left.
+// TestFaults: under any faults, at most as many Nodes pull as a job allows, and no claim of a job is lost while the
+// job needs the claim. A job ends only for a reason, and stays ended. Copies of Secrets contain no credentials of
+// other registries. A NodeImage exists exactly as long as its Node. If kubelets pull, the same rules apply to Pods
+// instead of claims, and no Secret is copied. In the end each job that is able to end has ended, and has no copies of
+// Secrets left.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t, false)) }
 
 // TestFaultsAtEnd: a job that ends in the same reconcile that creates copies of Secrets leaves no copy, even if a
@@ -316,7 +316,7 @@ func (w *story) reportTag(image *v1beta1.NodeImage, name string, tag *v1beta1.Im
 	return true
 }
 
-// answer lets agents end their work.
+// answer lets agents finish their work.
 func (w *story) answer() bool { return w.report(false) }
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {

@@ -87,7 +87,7 @@ func ordered(job *v1beta1.ImagePullJob) []string {
 
 func labelsOf(image *v1beta1.NodeImage) labels.Set { return image.Labels }
 
-// gather is how long events are collected before a job is reconciled, because a reconciliation looks at all Nodes of
+// gather is how long events are collected before a job is reconciled, because a reconciliation examines all Nodes of
 // the job.
 const gather = 200 * time.Millisecond
 
@@ -134,8 +134,8 @@ func (r *Reconciler) imageEvents() handler.Funcs {
 	})
 }
 
-// wakeSelecting enqueues the running jobs that select a Node. node is the Node or the NodeImage, which has the labels of
-// the Node.
+// wakeSelecting enqueues the running jobs that select a Node. node is the Node or the NodeImage, which has the labels
+// of the Node.
 func (r *Reconciler) wakeSelecting(q queue, node client.Object) {
 	for _, job := range r.cache.Owners.All() {
 		if hasEnded(job) {

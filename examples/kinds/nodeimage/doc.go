@@ -1,5 +1,5 @@
 // Package nodeimage is the reference controller for apps.kruise.io NodeImages. A NodeImage lists the images that a
-// Node shall have: ImagePullJobs write the spec, and the node agent writes the status.
+// Node should have: ImagePullJobs write the spec, and the node agent writes the status.
 //
 // The controller creates a NodeImage for each Node that has been ready for a while, copies the labels of the Node,
 // and deletes the NodeImage with the Node. The controller removes a tag when all jobs that asked for the tag are

@@ -31,7 +31,7 @@ import (
 const ControllerName = "nodepodprobe-controller"
 
 // Reconciler reconciles the NodePodProbe of each Node, and the marks of the Node's Pods: the labels, annotations and
-// conditions that stand for probe results.
+// conditions for probe results.
 type Reconciler struct {
 	client  client.Client // writes to the API server
 	live    client.Reader

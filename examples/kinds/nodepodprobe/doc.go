@@ -1,5 +1,5 @@
-// Package nodepodprobe is the reference controller for apps.kruise.io NodePodProbes, each of which lists the probes of a
-// Node for the Node's agent.
+// Package nodepodprobe is the reference controller for apps.kruise.io NodePodProbes, each of which lists the probes
+// of a Node for the Node's agent.
 //
 // Each reconcile is for one Node. The controller writes the complete spec for the Pods of the Node, so probes that no
 // PodProbeMarker asks for any more disappear. The controller also marks the Pods with the results that the agent has

@@ -2,7 +2,6 @@
 // running Pods, and mark the Pods with the results.
 //
 // This controller counts the Pods of a PodProbeMarker. A finalizer keeps a deleted PodProbeMarker until no Node runs
-// its probes and no Pod has its marks: the labels, annotations and conditions that stand for results. Package
-// nodepodprobe writes the probes into NodePodProbes and marks the Pods. Both controllers follow the rules of package
-// node/probing.
+// its probes and no Pod has its marks: the labels, annotations and conditions for the results. Package nodepodprobe
+// writes the probes into NodePodProbes and marks the Pods. Both controllers follow the rules of package node/probing.
 package podprobemarker

@@ -1,7 +1,7 @@
 // Package batch answers "which Pods of a workload are restarted in place now, and why no more?"
 //
 // A restart of a workload's Pods is planned like a rollout. A restarted Pod counts as an updated Pod, so package
-// rollout plans the restarts: a partition excludes Pods from the restart, and no step itself reduces the number of
+// rollout plans the restarts. A partition excludes Pods from the restart. No step itself reduces the number of
 // available Pods below the wanted number minus MaxUnavailable. Package completion decides when the restart ends, and
 // what a pause and a failure mean.
 //
@@ -190,9 +190,9 @@ func refused(m Member) int {
 }
 
 // IsRestarted reports whether each of the Pod's named containers has an instance that was started at or after the
-// given time; if no names are given, all containers of the spec count. Such an instance may have ended again, because
-// its start proves that the instance before the given time has ended. Times in a Pod's status have whole seconds, and
-// come from the Node's clock.
+// given time; if no names are given, all containers of the spec count. The instance need not run any more: its start
+// alone proves that the earlier instance has ended. Times in a Pod's status have whole seconds, and come from the
+// Node's clock.
 func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	if len(names) == 0 {
 		names = nil

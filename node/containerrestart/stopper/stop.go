@@ -6,9 +6,9 @@
 //
 //	s := stopper.New(runtime, stopper.Options{Done: queue.Add})
 //	go s.Start(ctx)                       // ends all stops with ctx, and returns after the last
-//	s.Ask(key, order)                     // in a pass: a second stop of an instance is not begun
+//	s.Ask(key, order)                     // in a pass: a second stop of the same instance does not begin
 //	observed.Stops = s.Stops(key)         // in the next pass, before the instances are read
-//	s.Keep(key, order.ID)                 // nobody wants the other stops of the key any more
+//	s.Keep(key, order.ID)                 // the other stops of the key are no longer wanted
 //	s.Forget(key)                         // the Pod is gone, or the request is over
 //
 // Package containerrestart decides which containers to stop, and containerrestart.Next takes the result of

@@ -18,8 +18,8 @@ type Options struct {
 	Namespace string
 	// Prefix is the prefix of the Pods' names: a DNS label of at most 40 bytes.
 	Prefix string
-	// Owner is the controller of the Pods: the object in which the wanted images of a Node are recorded. Pods with another
-	// controller are left alone. The object must be in the same namespace or in none.
+	// Owner is the controller of the Pods: the object in which the wanted images of a Node are recorded. Pods with
+	// another controller are left alone. The object must be in the same namespace or in none.
 	Owner metav1.OwnerReference
 	// Labels are the labels of the Pods, for the caller's selector.
 	Labels map[string]string

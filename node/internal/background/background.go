@@ -28,8 +28,8 @@ type Task struct {
 	stopped bool
 }
 
-// Add adds a task and does not wait. The context of run ends with Start's context, and with the task's Stop. Tasks added
-// before Start begin with Start.
+// Add adds a task and does not wait. The context of run ends with Start's context, and with the task's Stop. Tasks
+// added before Start begin with Start.
 func (q *Queue) Add(run func(ctx context.Context)) *Task {
 	t := &Task{run: run}
 	q.mu.Lock()
@@ -82,8 +82,8 @@ func (t *Task) begin(ctx context.Context) (own context.Context, ok bool) {
 	return own, true
 }
 
-// Stop ends the context of the task, and does not wait for the task's end. A task that has not begun never begins. begun
-// reports whether the task has begun.
+// Stop ends the context of the task, and does not wait for the task's end. A task that has not begun never begins.
+// begun reports whether the task has begun.
 func (t *Task) Stop() (begun bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

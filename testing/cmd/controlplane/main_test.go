@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// join acts for a test with a shared control plane.
+// join plays a test package that joins a shared control plane, and returns its exit code.
 func join() int {
 	opts := controlplane.Options{Dir: os.Getenv(controlplanetest.SharedEnv), Nodes: 2, AuditLog: "audit.log"}
 	if _, err := controlplane.Join(context.Background(), opts); err != nil {

@@ -1,5 +1,5 @@
-// Package audit answers "who asked the API server for what?". The package reads the audit log of a control plane, which
-// has a JSON object per line.
+// Package audit answers "which client has sent which request to the API server?". The package reads the audit log of
+// a control plane, which has a JSON object per line.
 package audit
 
 import (
@@ -30,8 +30,8 @@ type Request struct {
 	Code int
 	// DryRun is set for dry runs, which change nothing.
 	DryRun bool
-	// Received is when the API server received the request. The log has requests in the order of their responses, and
-	// each request appears a moment after other clients may have received its result.
+	// Received is the time when the API server received the request. The log has requests in the order of their
+	// responses. A request appears in the log slightly after its result is visible to other clients.
 	Received time.Time
 }
 

@@ -59,7 +59,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestEnd: reading goes on behind the last whole line, however long the incomplete line is.
+// TestEnd: End returns the offset after the last complete line, however long the incomplete last line is.
 func TestEnd(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for _, tt := range []struct {

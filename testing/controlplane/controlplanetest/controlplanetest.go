@@ -1,6 +1,6 @@
-// Package controlplanetest answers the question: how does a test package get a real control plane cheaply? The package
-// starts a control plane for all its tests, in a temporary directory, when the first test asks for the control plane.
-// Every test works in its own namespace:
+// Package controlplanetest answers the question: how does a test package get a real control plane cheaply? An [Env]
+// starts one control plane for all tests of a package, in a temporary directory, when the first test asks for the
+// control plane. Every test works in its own namespace:
 //
 //	var env = controlplanetest.New(controlplane.Options{Nodes: 3})
 //
@@ -11,8 +11,8 @@
 //		...
 //	}
 //
-// A package whose tests do not change cluster-wide objects uses [NewShared] in place of [New]: if the environment names
-// a running control plane, the package shares it with other packages.
+// A package whose tests do not change cluster-wide objects uses [NewShared] instead of [New]: if the environment
+// variable in [SharedEnv] names a running control plane, the package shares this control plane with other packages.
 package controlplanetest
 
 import (
@@ -162,8 +162,8 @@ func (e *Env) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// Eventually polls until check returns nil; after the time limit, the test fails with the last error. The polls become
-// rarer, down to 5 per second: many concurrent polls would slow the machine.
+// Eventually polls until check returns nil; after the time limit, the test fails with the last error. The polls slow
+// down to 5 per second, because many fast polls at the same time would slow the machine.
 func Eventually(t testing.TB, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -1,5 +1,5 @@
-// Package containerconfig answers the question: what does a kubelet ask of a runtime for a container of a Pod? The
-// package returns the labels and annotations, the environment and the command, as kubelet 1.36 does.
+// Package containerconfig answers the question: which configuration does a kubelet send to a runtime for a container
+// of a Pod? The package returns the labels and annotations, the environment and the command, as kubelet 1.36 does.
 package containerconfig
 
 import (
@@ -135,8 +135,8 @@ func Hash(spec *corev1.Container) uint32 {
 }
 
 // Env returns the environment of a container that starts now, sorted by name, because a kubelet's order is not fixed.
-// If several variables have the same name, the last counts. Variables from ConfigMaps, Secrets, resources and services
-// are left out.
+// If several variables have the same name, the last value is used. Variables from ConfigMaps, Secrets, resources and
+// services are left out.
 func Env(pod *corev1.Pod, spec *corev1.Container) []fakecri.Variable {
 	var out []fakecri.Variable
 	for i := range spec.Env {

@@ -93,7 +93,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestHash: the value is the kubelet's own (container_hash_test.go of Kubernetes), and follows the image.
+// TestHash: the hash equals the kubelet's hash (container_hash_test.go of Kubernetes), and changes with the image.
 func TestHash(t *testing.T) {
 	c := corev1.Container{Name: "test_container", Image: "foo/image:v1"}
 	if got := containerconfig.Hash(&c); got != 0x8e45cbd0 {

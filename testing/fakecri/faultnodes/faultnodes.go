@@ -1,6 +1,7 @@
 // Package faultnodes answers the question: what does a node agent do while the runtime is ahead of the kubelet's
-// reports? [Machine] shows the containers of faultapi.Nodes as they are, whether reported or not, to an agent under a
-// schedule of faults. Stop ends an instance, and the schedule decides when the kubelet starts the next instance.
+// reports? [Machine] shows the true state of the containers of faultapi.Nodes, whether reported or not, to an agent
+// in a schedule of package chaos. Stop ends an instance, and the schedule decides when the kubelet starts the next
+// instance.
 package faultnodes
 
 import (
@@ -30,8 +31,8 @@ type Machine struct {
 	node  string
 }
 
-// New returns a Machine with the containers of the Pods bound to a Node. The lock guards nodes: the schedule holds the
-// lock during its own steps, since CRI calls come from other goroutines.
+// New returns a Machine with the containers of the Pods bound to a Node. The lock guards nodes, because CRI calls
+// come from other goroutines: the schedule holds the lock during its own steps.
 func New(nodes *faultapi.Nodes, lock sync.Locker, node string) *Machine {
 	return &Machine{nodes: nodes, lock: lock, node: node}
 }
@@ -71,8 +72,8 @@ func (m *Machine) Containers() []fakecri.Container {
 	return out
 }
 
-// container describes an instance as configured when it was started: the image and the variables from metadata may
-// differ from those of the present Pod.
+// container describes an instance with its configuration at the start. The image and the variables from metadata can
+// differ from the present Pod.
 func container(i *faultapi.Instance) fakecri.Container {
 	spec := &corev1.Container{Name: i.Name}
 	if found := containerconfig.SpecOf(i.Pod, i.Name); found != nil {

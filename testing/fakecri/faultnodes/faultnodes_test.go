@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// fixture is a Pod on a Node, seen through CRI and as reported.
+// fixture is a Pod on a Node, with access to its state in CRI and to its reported state.
 type fixture struct {
 	t       *testing.T
 	user    client.Client
@@ -63,7 +63,7 @@ func (f *fixture) must(err error) {
 
 func (f *fixture) observe() { f.nodes.Observe(client.ObjectKeyFromObject(f.pod), f.pod.UID) }
 
-// step makes the kubelet act.
+// step calls a function of the kubelet with the lock held.
 func (f *fixture) step(act func() bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -73,7 +73,8 @@ func (f *fixture) step(act func() bool) {
 func (f *fixture) run()    { f.step(func() bool { return f.nodes.Run(f.pod.UID) }) }
 func (f *fixture) report() { f.step(func() bool { return f.nodes.Report(f.pod.UID) }) }
 
-// truth is the container in the runtime: attempt, state, code, image and color.
+// truth returns the state of the container in the runtime as text: attempt, state, exit code, image and the variable
+// COLOR.
 func (f *fixture) truth() string {
 	f.t.Helper()
 	list, err := f.runtime.ListContainers(f.t.Context(), &runtimeapi.ListContainersRequest{})
@@ -91,7 +92,7 @@ func (f *fixture) truth() string {
 	return out
 }
 
-// reported is the same as the API server knows it.
+// reported returns the state of the container in the Pod's status as text.
 func (f *fixture) reported() string {
 	f.t.Helper()
 	f.must(f.user.Get(f.t.Context(), client.ObjectKeyFromObject(f.pod), f.pod))
@@ -109,7 +110,8 @@ func (f *fixture) stop() {
 	f.must(err)
 }
 
-// TestAhead: the runtime shows each step before the kubelet has reported it, and an instance keeps its start.
+// TestAhead: the runtime shows each change before the kubelet has reported the change, and the start time of an
+// instance does not change.
 func TestAhead(t *testing.T) {
 	f := newFixture(t)
 	var got []string
@@ -146,7 +148,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestOtherNodes: a Machine shows its own Node alone.
+// TestOtherNodes: a Machine shows only the containers of its own Node.
 func TestOtherNodes(t *testing.T) {
 	f := newFixture(t)
 	f.run()

@@ -21,11 +21,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Rule says how registries respond for some images.
+// Rule describes the response of registries for some images.
 type Rule struct {
-	// Prefix is what the images' full names begin with, such as docker.io/library/app: or registry.example.org/.
+	// Prefix is a prefix of the images' full names, such as docker.io/library/app: or registry.example.org/.
 	Prefix string
-	// Missing says that no registry has the images.
+	// Missing means that no registry has the images.
 	Missing bool
 	// Username and Password are required for a pull. An identity token counts as a password without a username.
 	Username, Password string
@@ -48,8 +48,8 @@ type Store struct {
 	images []fakecri.Image
 }
 
-// New returns an empty store. The first rule that matches a name counts, and an image without a rule is found. If c is
-// nil, the real clock is used.
+// New returns an empty store. The first rule that matches a name is used. Pulls of an image without a rule succeed.
+// If c is nil, the real clock is used.
 func New(c clock.Clock, rules ...Rule) *Store {
 	if c == nil {
 		c = clock.RealClock{}

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/imagestore"
 )
 
-// TestPull: rules decide about a pull, the first for a name.
+// TestPull: the first rule that matches a name decides about a pull.
 func TestPull(t *testing.T) {
 	broken := errors.New("disk full")
 	rules := []imagestore.Rule{
@@ -81,7 +81,8 @@ func TestPullIsCutShort(t *testing.T) {
 	})
 }
 
-// TestNames: images of a manifest are one image with several names, and a tag that has moved leaves the earlier image.
+// TestNames: names with the same manifest belong to one image, and a tag that moves is removed from the earlier
+// image.
 func TestNames(t *testing.T) {
 	const one, two = "sha256:1111", "sha256:2222"
 	store := imagestore.New(nil, imagestore.Rule{Prefix: "docker.io/library/app:", Digest: one, Bytes: 10})

@@ -1,7 +1,7 @@
 // Package podview answers the question: how do I run node agents on simulated Nodes? [View] shows the Pods of a
-// simulated cluster as containers: it has a fakecri.Machine for each Node, and uses one watch for all. The containers
-// are derived from the Pods' status. Stop writes the annotation controlplane.Stopped, and the simulated kubelet starts
-// the next instance; package program runs the programs of Exec.
+// simulated cluster as containers. A View has a fakecri.Machine for each Node, and uses one watch for all Nodes. The
+// containers are derived from the Pods' status. Stop writes the annotation controlplane.Stopped, and the simulated
+// kubelet starts the next instance. Package program runs the programs of Exec.
 //
 //	view, err := podview.Start(ctx, client)
 //	...
@@ -10,8 +10,8 @@
 // # What differs from a Node
 //
 // A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with
-// restartPolicy Never. Ended containers are known only if the Pod's status shows them. Instances older than the View
-// have the environment of the first version of the Pod that the View has read.
+// restartPolicy Never. Ended containers are known only if the Pod's status shows them. The environment of an instance
+// older than the View is computed from the first version of the Pod that the View has read.
 package podview
 
 import (
@@ -202,8 +202,8 @@ func (n *node) Stop(ctx context.Context, id string, _ time.Duration) error {
 	}
 }
 
-// ask asks the simulated kubelet to end an instance. Requests for instances that no longer exist are removed from the
-// annotation.
+// ask requests the end of an instance from the simulated kubelet, through the annotation. ask also removes requests
+// for instances that no longer exist from the annotation.
 func (v *View) ask(ctx context.Context, pod *corev1.Pod, c fakecri.Container) error {
 	pods := v.client.CoreV1().Pods(pod.Namespace)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

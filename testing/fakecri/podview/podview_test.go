@@ -25,7 +25,7 @@ import (
 
 const within = 30 * time.Second
 
-// fixture is a running Pod, seen through CRI.
+// fixture is a running Pod, with a client of the CRI server for its Node.
 type fixture struct {
 	t       *testing.T
 	client  kubernetes.Interface
@@ -60,7 +60,7 @@ func newFixture(t *testing.T, change func(*corev1.Pod)) *fixture {
 	return f
 }
 
-// look makes a new view and a new runtime.
+// look creates a new View and a new CRI server.
 func (f *fixture) look() {
 	t := f.t
 	t.Helper()
@@ -141,8 +141,8 @@ func (f *fixture) stop(id string) error {
 	return err
 }
 
-// TestStop: a stopped container is over when the call returns, and the simulated kubelet starts the next instance, with
-// today's environment.
+// TestStop: a stopped container has ended when the call returns, and the simulated kubelet starts the next instance,
+// with the environment of the present Pod.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(*corev1.Pod) {})
@@ -176,11 +176,11 @@ func TestStop(t *testing.T) {
 	if err := f.stop(first); err != nil {
 		t.Errorf("the stop of an ended container: %v", err)
 	}
-	f.look() // younger than both instances
+	f.look() // the new View starts after both instances
 	f.expect("app 0 EXITED", "app 1 RUNNING", "log 0 RUNNING")
 }
 
-// TestCrashed: a container between two instances is over.
+// TestCrashed: a container that waits for its next instance has ended.
 func TestCrashed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(*corev1.Pod) {})
@@ -217,8 +217,8 @@ func TestStopsSideBySide(t *testing.T) {
 	f.expect("app 0 EXITED", "app 1 RUNNING", "log 0 EXITED", "log 1 RUNNING")
 }
 
-// TestStopWhereNothingRestarts: a container of a Pod with restartPolicy Never ends for good, and the Pod with the last
-// container.
+// TestStopWhereNothingRestarts: a stopped container of a Pod with restartPolicy Never does not start again, and the
+// Pod ends with its last container.
 func TestStopWhereNothingRestarts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever })
@@ -241,7 +241,7 @@ func TestStopWhereNothingRestarts(t *testing.T) {
 	f.expect("app 0 EXITED", "log 0 EXITED")
 }
 
-// TestEphemeral: ephemeral containers are containers too, and end by themselves.
+// TestEphemeral: CRI lists ephemeral containers, and their end.
 func TestEphemeral(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(*corev1.Pod) {})
@@ -258,7 +258,7 @@ func TestEphemeral(t *testing.T) {
 	}
 }
 
-// TestPodLeaves: containers and sandbox leave with the Pod.
+// TestPodLeaves: containers and sandbox disappear with the Pod.
 func TestPodLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(*corev1.Pod) {})

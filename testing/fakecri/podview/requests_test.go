@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/podview"
 )
 
-// TestRequestsAddUp: a request stays beside those that the simulated kubelet has not seen, and requests about gone
-// instances leave. A caller without patience leaves its request behind.
+// TestRequestsAddUp: a new stop request does not replace requests that the simulated kubelet has not handled yet, and
+// requests about gone instances are removed. The request of a caller whose context ends stays in the annotation.
 func TestRequestsAddUp(t *testing.T) {
 	running := func(name, id string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}

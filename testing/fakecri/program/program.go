@@ -1,5 +1,6 @@
-// Package program answers the question: what does a program in a simulated container do? A small interpreter knows
-// sleep, exit, true, false, echo, env, ls, and sh -c of these with ";", "&&" and "||".
+// Package program answers the question: what does a program in a simulated container do? A small interpreter
+// implements sleep, exit, true, false, echo, env, ls, and sh -c with a script of these commands and ";", "&&" and
+// "||".
 package program
 
 import (

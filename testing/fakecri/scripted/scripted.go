@@ -1,6 +1,6 @@
-// Package scripted answers the question: how do I test an agent alone, with containers that do what the test says?
-// [Machine] implements fakecri.Machine in memory: the test adds, ends and replaces containers, and says how each
-// behaves.
+// Package scripted answers the question: how do I test an agent alone, with containers that the test controls?
+// [Machine] implements fakecri.Machine in memory: the test adds, ends and replaces containers, and sets the behavior
+// of each container.
 package scripted
 
 import (
@@ -23,8 +23,8 @@ const (
 	killed     = 137
 )
 
-// Behaviour says how a container reacts. The zero value means that the container ends at the first signal, and that
-// package program runs its programs.
+// Behaviour describes the reactions of a container. The zero value means that the container ends at the first signal,
+// and that package program runs its programs.
 type Behaviour struct {
 	// StopTakes is the time from the signal until the container ends. If the grace period is shorter, the container is
 	// killed.

@@ -22,7 +22,7 @@ func states(m *scripted.Machine) []string {
 	return out
 }
 
-// TestStop: a container ends at the signal, after its time, or at the end of the grace period.
+// TestStop: a container ends at the signal, after the time StopTakes, or at the end of the grace period.
 func TestStop(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -61,7 +61,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestSignalStays: a container with a signal ends though its caller gave up, and a second stop gives no more time.
+// TestSignalStays: after a signal, a container ends even if the caller of Stop has given up, and a second Stop does
+// not prolong the time.
 func TestSignalStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := scripted.New(nil)
@@ -75,7 +76,7 @@ func TestSignalStays(t *testing.T) {
 		m.Add(fakecri.Container{ID: "c1"}, scripted.Behaviour{StopTakes: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = m.Stop(ctx, "c1", time.Minute) // gives up, as in TestStop
+		_ = m.Stop(ctx, "c1", time.Minute) // the context ends before the container does
 		if err := m.Stop(t.Context(), "c1", time.Minute); err != nil || !m.Exit("c2", 7) || m.Exit("c1", 1) {
 			t.Errorf("error %v; c2 has to run, and c1 to be over", err)
 		}

@@ -16,8 +16,8 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
 // WrapReconciler replaces the reconciler of a controller by the result of wrap. controller-runtime has no public
-// function for an existing controller, but the controller's fields are exported. The error says if the controller has
-// other fields, or requests of a type of its own.
+// function for this, but the controller's fields are exported. WrapReconciler returns an error if the controller does
+// not have the expected fields, or if its requests are not of the type reconcile.Request.
 func WrapReconciler(c controller.Controller, wrap func(name string, inner reconcile.Reconciler) reconcile.Reconciler) error {
 	name, do, err := fieldOf(c, "Do")
 	if err != nil {
@@ -31,8 +31,8 @@ func WrapReconciler(c controller.Controller, wrap func(name string, inner reconc
 	return nil
 }
 
-// SetQueue makes a controller use the queue that newQueue returns, instead of a queue of its own. Call SetQueue before
-// the controller starts. The error is as described at [WrapReconciler].
+// SetQueue makes a controller use the queue that newQueue returns. Call SetQueue before the controller starts.
+// SetQueue returns the same errors as [WrapReconciler].
 func SetQueue(c controller.Controller, newQueue func(name string, limiter Limiter) Queue) error {
 	name, field, err := fieldOf(c, "NewQueue")
 	if err != nil {

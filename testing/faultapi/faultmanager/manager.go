@@ -1,8 +1,9 @@
-// Package faultmanager answers "how do I set up the very controllers of a program on a simulated API server?".
+// Package faultmanager answers "how do I set up the unchanged controllers of a program on a simulated API server?".
 //
-// [Manager] is a controller-runtime manager whose clients and cache belong to a faultapi.Server. The function that adds
-// controllers to a manager in the real program also adds them to this manager. Nothing starts by itself: each added
-// runnable is passed to [Parts.Add]. [WrapReconciler] and [SetQueue] let the caller decide when a reconcile begins.
+// [Manager] is a controller-runtime manager whose clients and cache belong to a faultapi.Server. The function that
+// adds controllers to a manager in the real program also adds them to this manager. The manager starts no runnable:
+// each added runnable is passed to [Parts.Add]. [WrapReconciler] and [SetQueue] let the caller decide when a
+// reconcile begins.
 //
 // The package imports neither testing nor testing/synctest, so programs can use it.
 package faultmanager
@@ -25,22 +26,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Parts are what a Manager hands out. All fields are required.
+// Parts are the values that the methods of a Manager return. All fields are required.
 type Parts struct {
 	Scheme *runtime.Scheme
 	// Cache is the manager's cache.
 	Cache *faultapi.Cache
-	// Client reads from Cache, and Live from the server.
+	// Client reads from Cache. Live reads from the server.
 	Client client.Client
 	Live   *faultapi.Client
 	// Elected is closed once the process leads.
 	Elected <-chan struct{}
-	// Add receives each added runnable. An error is returned to whoever has added the runnable.
+	// Add receives each added runnable. Manager.Add returns the error of Add.
 	Add func(manager.Runnable) error
 }
 
-// Manager is a manager.Manager without processes and network services. A manager's Start, webhooks and the
-// configuration of a connection are missing: calling them panics.
+// Manager is a manager.Manager without processes and network services. Start, GetWebhookServer, GetConfig and
+// GetHTTPClient are not implemented and panic.
 type Manager struct {
 	manager.Manager
 

@@ -1,6 +1,6 @@
-// Package bundle packs a few text files into a single text and unpacks the text again, in the txtar format: a line "--
-// NAME --" begins each file. Go cannot embed files of a nested module in its parent module, and does not publish them
-// with the parent; a text file of the parent can be embedded and published.
+// Package bundle packs a few text files into a single text and unpacks the text again, in the txtar format: a line
+// "-- NAME --" begins each file. The parent of a nested module needs such a text, because Go cannot embed files of a
+// nested module in the parent module, and does not publish these files with the parent.
 package bundle
 
 import (

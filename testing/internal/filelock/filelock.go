@@ -1,4 +1,4 @@
-// Package filelock locks files, so that several processes on a machine do not do the same thing at the same time.
+// Package filelock locks files, so that several processes on a machine do not do the same work at the same time.
 package filelock
 
 import (

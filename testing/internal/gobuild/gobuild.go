@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// Program says how to build a binary.
+// Program describes how to build a binary.
 type Program struct {
 	Name string
 	// Module is the directory of Package's module.
@@ -36,8 +36,7 @@ type Set struct {
 	Programs []Program
 }
 
-// CacheDir returns a directory in the user's cache. The name of the directory depends on everything that determines
-// the programs.
+// CacheDir returns a directory in the user's cache. The name of the directory depends on all inputs of the build.
 func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -108,7 +107,7 @@ func (s Set) unpack(source string) error {
 	return bundle.Unpack(s.Modules, source)
 }
 
-// build writes to a temporary file and then renames the file, so that nobody ever starts an incomplete binary.
+// build writes to a temporary file and then renames the file, so that no process can start an incomplete binary.
 func (p Program) build(ctx context.Context, source, path string) error {
 	temporary := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer func() { _ = os.Remove(temporary) }()

@@ -31,7 +31,7 @@ func TestBuild(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "binaries")
 	var log bytes.Buffer
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call builds nothing
 		if err := set().Build(t.Context(), dir, []string{"hello"}, progress.New(&log)); err != nil {
 			t.Fatal(err)
 		}

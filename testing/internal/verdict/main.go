@@ -1,5 +1,5 @@
-// Command verdict reads the output of "go test -json". Verdict prints what go test usually prints, and appends a line
-// for each failed test, with the first error, to a file: in a long log, errors are hard to find.
+// Command verdict reads the output of "go test -json", and prints the usual output of go test. Because errors are
+// hard to find in a long log, verdict also appends a line for each failed test, with the first error, to a file.
 //
 //	go test -json ./... | verdict -failures bin/failures.txt
 //
@@ -127,8 +127,8 @@ func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []fa
 	return failed
 }
 
-// hasFailedPart reports whether a subtest or a test of the package has already failed: the test or package then fails
-// only because of this part.
+// hasFailedPart reports whether a subtest, or a test of the package, has already failed. The failure of the test or
+// package is then only a consequence.
 func (e *event) hasFailedPart(failed []failure) bool {
 	return slices.ContainsFunc(failed, func(f failure) bool {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOfRealRuns has go test run packages with all kinds of failures.
+// TestOfRealRuns runs go test for packages with all kinds of failures.
 func TestOfRealRuns(t *testing.T) {
 	const head = "package x\n\nimport (\n\t\"testing\"\n)\n\n"
 	for _, tc := range []struct {
@@ -78,7 +78,7 @@ func TestOfRealRuns(t *testing.T) {
 	}
 }
 
-// TestNothingWasRun: a stream with an immediate end is no success.
+// TestNothingWasRun: an output without any test is not a success.
 func TestNothingWasRun(t *testing.T) {
 	if err := run(strings.NewReader("go: no such directory\n"), &bytes.Buffer{}, "", false); err == nil {
 		t.Error("no error")

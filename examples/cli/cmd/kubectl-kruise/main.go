@@ -19,13 +19,13 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run gives the exit code after all deferred calls.
+// run runs the command and returns the exit code. main exits afterwards, so that deferred calls run before the exit.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	config := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
-	log.SetLogger(logr.Discard()) // the controllers of a preview have nothing to tell a user
+	log.SetLogger(logr.Discard()) // the log of the controllers in a preview is of no use to users
 	root, err := cli.NewCommand(config, streams, clock.RealClock{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

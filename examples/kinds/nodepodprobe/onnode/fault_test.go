@@ -30,8 +30,9 @@ import (
 
 // TestFaults runs the agent with a container runtime that fails, loses responses or does not respond, with an
 // outdated list, and with agents that die. A report concerns a probe of the list that the agent knows. A report
-// contains the result that the container's own instance has given, as often in a row as the thresholds say, and is
-// written only if a state or message has changed. In the end the reports contain the true states of the probes.
+// contains a result of the container's own instance, after as many equal results in a row as the thresholds say. A
+// report is written only if a state or message has changed. In the end the reports contain the true states of the
+// probes.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
 func faults(t testing.TB) chaos.Plan {

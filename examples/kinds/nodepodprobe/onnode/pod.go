@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// pod runs the probes of a Pod. Each Pod has a goroutine of its own, so a Pod whose containers cannot be listed does not
-// delay other Pods.
+// pod runs the probes of a Pod. Each Pod has a goroutine of its own, so a Pod whose containers cannot be listed does
+// not delay other Pods.
 type pod struct {
 	probes *Probes
 	uid    types.UID

@@ -1,4 +1,4 @@
-// Command etcd is the etcd server, built from here because etcd's server module contains no command.
+// Command etcd is the etcd server. This command exists because etcd's server module contains no main package.
 package main
 
 import (

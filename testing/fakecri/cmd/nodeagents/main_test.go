@@ -24,8 +24,8 @@ var env = controlplanetest.New(controlplane.Options{Nodes: 2})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// TestRun: each simulated Node has an agent with its own socket, a Node that is no simulation has none, a new Node gets
-// one, and all end with the command.
+// TestRun: each simulated Node, including a new Node, gets an agent with its own socket. A Node that is not simulated
+// gets no agent. All agents end with the command.
 func TestRun(t *testing.T) {
 	cp, dir := env.Start(t), t.TempDir()
 	client, err := kubernetes.NewForConfig(cp.Config())
@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		// The agent says who it is, and says good-bye.
+		// The agent prints its Node and its socket, and "bye" at its end.
 		script := `trap 'echo bye; exit' TERM; echo "$NODE_NAME $0"; while :; do sleep 0.1; done`
 		ended <- run(ctx, []string{"--kubeconfig", cp.Kubeconfig(), "--dir", dir, "--", "/bin/sh", "-c", script, "{node}={socket}"}, io.Discard)
 	}()
@@ -50,7 +50,7 @@ func TestRun(t *testing.T) {
 		t.Helper()
 		controlplanetest.Eventually(t, time.Minute, func(context.Context) error {
 			text, err := os.ReadFile(filepath.Join(dir, node+".log"))
-			// The shell may tell of its own child in between.
+			// The shell may print a message about its child between the first and the last line.
 			if first := fmt.Sprintf("%[1]s %[1]s=%[2]s/%[1]s.sock\n", node, dir); err != nil || !strings.HasPrefix(string(text), first) || !strings.HasSuffix(string(text), last) {
 				return fmt.Errorf("%q, want %q and %q: %w", text, first, last, err)
 			}

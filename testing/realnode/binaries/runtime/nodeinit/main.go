@@ -1,6 +1,6 @@
-// Command nodeinit is process 1 of a real node: it hides the paths that kubelet and containerd have hard-coded, starts
-// the two and reaps whatever ends below it. A killed containerd is started again, as by systemd. When nodeinit dies,
-// the kernel kills every process of the node and drops its mounts.
+// Command nodeinit is process 1 of a real node. It hides the machine's directories at paths that are hard-coded in
+// kubelet and containerd, starts both programs, and reaps all ended child processes. A killed containerd is started
+// again, as systemd would do. When nodeinit dies, the kernel kills every process of the node and removes its mounts.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // config is the content of the configuration file, whose path is the program's only argument.
 type config struct {
-	// Hide lists the directories over which the node mounts an empty file system of its own.
+	// Hide lists the directories over which the node mounts an empty file system.
 	Hide []string
 	// Runtime and Kubelet are command lines whose output is logged in Logs.
 	Runtime, Kubelet []string
