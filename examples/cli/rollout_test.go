@@ -125,3 +125,34 @@ func TestStatusEnds(t *testing.T) {
 		t.Errorf("the table is\n%s", watched)
 	}
 }
+
+// TestWatchUnitedDeployment: the table has the Pods of all subsets, although other workloads control the Pods.
+func TestWatchUnitedDeployment(t *testing.T) {
+	c := start(t)
+	c.apply(`apiVersion: apps.kruise.io/v1beta1
+kind: UnitedDeployment
+metadata:
+  name: zoned
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: zoned}}
+  template:
+    statefulSetTemplate:
+      metadata: {labels: {app: zoned}}
+      spec:
+        selector: {matchLabels: {app: zoned}}
+        serviceName: zoned
+        template:
+          metadata: {labels: {app: zoned}}
+          spec: {containers: [{name: app, image: "example.test/app:v1"}]}
+  topology:
+    subsets: [{name: a}, {name: b}]
+`)
+	c.manage("UnitedDeployment")
+	watched := c.want("rollout", "watch", "uniteddeployment/zoned", "--timeout=2m")
+	for _, subset := range []string{"zoned-a-", "zoned-b-"} {
+		if !strings.Contains(watched, subset) {
+			t.Errorf("subset %s has no Pod in\n%s", subset, watched)
+		}
+	}
+}

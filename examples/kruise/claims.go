@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ClaimTemplatesChanged is the reason why a Pod is recreated instead of updated in place: the volumeClaimTemplates of
+// ClaimTemplatesChanged means that a Pod is recreated instead of updated in place, because the volumeClaimTemplates of
 // its two revisions differ, and the feature gate RecreatePodWhenChangeVCTInCloneSetGate is on.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -84,14 +85,20 @@ func (s *status) show(ctx context.Context, args []string, every time.Duration) e
 }
 
 // pods returns the Pods controlled by a workload, sorted by name. For a Deployment, these are the Pods of its
-// ReplicaSets.
+// ReplicaSets. For a UnitedDeployment, these are the Pods that its selector matches, because other workloads control
+// the Pods.
 func (s *status) pods(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Pod, error) {
 	clients, err := s.factory.KubernetesClientSet()
 	if err != nil {
 		return nil, err
 	}
-	owners := map[types.UID]bool{u.GetUID(): true}
-	if u.GetKind() == "Deployment" {
+	owners, options := map[types.UID]bool{u.GetUID(): true}, metav1.ListOptions{}
+	switch u.GetKind() {
+	case "UnitedDeployment":
+		if options.LabelSelector, err = selectorOf(u); err != nil {
+			return nil, err
+		}
+	case "Deployment":
 		sets, err := clients.AppsV1().ReplicaSets(u.GetNamespace()).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -102,16 +109,33 @@ func (s *status) pods(ctx context.Context, u *unstructured.Unstructured) ([]core
 			}
 		}
 	}
-	all, err := clients.CoreV1().Pods(u.GetNamespace()).List(ctx, metav1.ListOptions{})
+	all, err := clients.CoreV1().Pods(u.GetNamespace()).List(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	pods := slices.DeleteFunc(all.Items, func(pod corev1.Pod) bool {
 		controller := metav1.GetControllerOfNoCopy(&pod)
-		return controller == nil || !owners[controller.UID]
+		return options.LabelSelector == "" && (controller == nil || !owners[controller.UID])
 	})
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods, nil
+}
+
+// selectorOf returns the selector of a workload as text.
+func selectorOf(u *unstructured.Unstructured) (string, error) {
+	fields, _, err := unstructured.NestedMap(u.Object, "spec", "selector")
+	selector := &metav1.LabelSelector{}
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, selector)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s: spec.selector: %w", u.GetKind(), u.GetName(), err)
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: spec.selector: %w", u.GetKind(), u.GetName(), err)
+	}
+	return compiled.String(), nil
 }
 
 // Table renders a rollout with its Pods, at most 80 columns wide for names of usual length.
