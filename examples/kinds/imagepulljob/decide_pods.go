@@ -37,10 +37,10 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 		return node
 	}
 	wants, reports := o.wants(report.Round, since), []imagepull.Report{report}
-	switch pod, why := homeless(seen.Pods); {
+	switch why := homeless(seen.Pods); {
 	case node.NotReady != "":
-	case pod != nil:
-		node.NotReady = o.shelter(seen, pod, why, d)
+	case why != nil:
+		node.NotReady = o.shelter(seen, why, d)
 	default:
 		reports = o.step(seen, wants, reports, d)
 	}
@@ -52,7 +52,7 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 
 // shelter deletes the Pod of an earlier attempt, because that Pod may occupy the resources that the new Pod needs for
 // scheduling. If the new Pod has waited for long, the new Pod is deleted too, and the Node waits for the returned reason.
-func (o *observation) shelter(seen kubeletpull.Observed, pod *corev1.Pod, why *corev1.PodCondition, d *decision) (notReady string) {
+func (o *observation) shelter(seen kubeletpull.Observed, why *corev1.PodCondition, d *decision) (notReady string) {
 	left := why.LastTransitionTime.Add(patience).Sub(o.Now)
 	for _, other := range seen.Pods {
 		if other.Spec.NodeName != "" || left <= 0 {
@@ -97,18 +97,17 @@ func (o *observation) isRenewed(report *imagepull.Report, since time.Time) bool 
 	return isOver && o.Settings.rules.Endless && policy.Always && policy.TTL != nil && o.Now.Sub(since) >= *policy.TTL
 }
 
-// homeless returns a Pod that cannot be scheduled, with the condition that says why; nil if each Pod has a Node or may
-// get a Node soon.
-func homeless(pods []*corev1.Pod) (*corev1.Pod, *corev1.PodCondition) {
+// homeless returns the condition of a Pod that cannot be scheduled; nil if each Pod has a Node or may get a Node soon.
+func homeless(pods []*corev1.Pod) *corev1.PodCondition {
 	for _, pod := range pods {
 		for i := range pod.Status.Conditions {
 			c := &pod.Status.Conditions[i]
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
-				return pod, c
+				return c
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // tidyPods plans the deletion of Pods that are not needed: Pods for another image, Pods on a Node that is not
