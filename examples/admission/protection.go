@@ -43,7 +43,7 @@ const (
 // Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of
 // Kubernetes that have the label apps.LabelDeleteProtection. While the feature gate ResourcesDeletionProtection is off,
 // every deletion is admitted. Only the main resources are checked, not subresources. An object already being deleted is
-// not protected. If it is unknown what an object contains, its deletion is refused.
+// not protected. If the objects inside a protected object cannot be counted, the deletion is refused.
 func Protection(options Options) Endpoint {
 	gates := apps.ResolveGates(options.Gates)
 	p := &protection{options: options, on: gates[apps.GateResourcesDeletionProtection]}

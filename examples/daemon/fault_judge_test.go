@@ -42,7 +42,8 @@ func stateOf(r *request, name string) (state v1beta1.ContainerRecreateRequestCon
 	return state
 }
 
-// stoppedBy returns the ID of the instance to stop, from the request's status of a container.
+// stoppedBy returns the ID of the container instance that a request stops. The ID is in the message about the container
+// in the status of the request.
 func stoppedBy(r *request, name string) string {
 	id, _ := strings.CutPrefix(stateOf(r, name).Message, "stopping ")
 	return idOf(id)

@@ -258,7 +258,7 @@ func readAudit(t testing.TB, since int64) []request {
 	return out
 }
 
-// asManager returns the configuration of a Pod with the manager's ServiceAccount.
+// asManager returns a client configuration with the rights of the manager's ServiceAccount.
 func (c *cluster) asManager() *rest.Config {
 	c.t.Helper()
 	admin := env.Start(c.t).Config()

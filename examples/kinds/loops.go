@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// Loop is a reconcile loop over Pods without a separate API kind. A Loop must be used by a single command or manager,
-// like a kind.Row.
+// Loop is a reconcile loop over Pods without a separate API kind. Do not share a Loop between several managers or command
+// lines: make a new Loop for each, as for a kind.Row.
 type Loop struct {
 	// Name is the loop's name in logs and flags.
 	Name string

@@ -18,7 +18,7 @@ import (
 
 func newLogger(w io.Writer) *log.Logger { return log.New(w, "", log.LstdFlags) }
 
-// connect returns a client after it has installed the CRDs, and the API server serves the CRDs.
+// connect installs the CRDs, waits until the API server serves the CRDs, and returns a client.
 func connect(ctx context.Context, cfg *rest.Config) (client.WithWatch, error) {
 	c, err := manager.NewClient(cfg)
 	if err != nil {

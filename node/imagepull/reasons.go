@@ -33,7 +33,7 @@ const (
 	ImageLost reason.Code = "ImageLost"
 	// ImageAbsent means that a wanted image is not present on the Node.
 	ImageAbsent reason.Code = "ImageAbsent"
-	// AgentSilentOnNode means that no agent has reported about a claim in time.
+	// AgentSilentOnNode means that the agent of a Node has not reported in time about an image that a job wants on the Node.
 	AgentSilentOnNode reason.Code = "AgentSilentOnNode"
 	// NodesNotReady means that some Nodes of a job cannot pull now.
 	NodesNotReady reason.Code = "NodesNotReady"

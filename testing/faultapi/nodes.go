@@ -776,7 +776,7 @@ func (s *Server) collectLost() {
 	}
 }
 
-// has reports whether the server has the kind of an owner.
+// has reports whether the server serves the kind named in an owner reference.
 func (s *Server) has(ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && s.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}] != nil

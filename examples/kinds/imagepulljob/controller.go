@@ -77,7 +77,8 @@ type Reconciler struct {
 	events   record.EventRecorder
 	told     *kruise.Told
 	options  Options
-	// unserved is when the API server last dropped an image volume; nil for never.
+	// unserved is the time when the API server last removed the image volume from a new Pod, because the feature gate
+	// ImageVolume is off; nil for never.
 	unserved atomic.Pointer[time.Time]
 }
 

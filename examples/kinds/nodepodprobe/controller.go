@@ -279,7 +279,7 @@ func (r *Reconciler) forget(pod types.UID) {
 	r.backoff.Forget(pod)
 }
 
-// gather is how long events are collected before the list of a Node is reconciled.
+// gather is how long the controller collects events before the NodePodProbe of a Node is reconciled.
 const gather = 100 * time.Millisecond
 
 func bookOf(markers []*v1alpha1.PodProbeMarker) (*probing.Book, reason.List, error) {
