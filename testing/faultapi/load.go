@@ -2,6 +2,7 @@ package faultapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,9 +43,13 @@ func (s *Server) Load(objects ...client.Object) error {
 
 // Adopt makes the simulated kubelets know the server's Pods that already run on Nodes, with the containers in their
 // statuses. A running container continues to run, and a container that is not ready stays unready until SetReady is
-// called. The kubelets restart a container of an unready Pod whose status has another image than the spec.
+// called. The kubelets restart a container of an unready Pod whose status has another image than the spec. A container
+// that waits for an image or for its configuration waits on until the spec has another image. If no Pod runs the image
+// for which a container waits, the image counts as broken.
 func (n *Nodes) Adopt() {
-	for _, pod := range All[*corev1.Pod](n.server) {
+	pods := All[*corev1.Pod](n.server)
+	n.breakImages(pods)
+	for _, pod := range pods {
 		if pod.Spec.NodeName == "" || n.pods[pod.UID] != nil {
 			continue
 		}
@@ -60,11 +65,58 @@ func (n *Nodes) Adopt() {
 	}
 }
 
+// breakImages makes the images broken that Pods cannot pull and that no Pod runs.
+func (n *Nodes) breakImages(pods []*corev1.Pod) {
+	awaited, runs := map[string]bool{}, map[string]bool{}
+	for _, pod := range pods {
+		p := &node{view: pod}
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			spec := p.specOf(status.Name)
+			switch {
+			case spec == nil:
+			case isStuck(&status, spec) && awaitsImage(status.State.Waiting.Reason):
+				awaited[imagename.Full(spec.Image)] = true
+			case status.State.Running != nil:
+				runs[imagename.Full(spec.Image)] = true
+			}
+		}
+	}
+	for image := range awaited {
+		if !runs[image] {
+			n.Images.SetBroken(image, true)
+		}
+	}
+}
+
+// awaitsImage reports whether the kubelet gives a reason when it cannot get the image of a container
+// (pkg/kubelet/images/types.go).
+func awaitsImage(reason string) bool {
+	return slices.Contains([]string{
+		"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "InvalidImageName", "RegistryUnavailable", "SignatureValidationFailed",
+	}, reason)
+}
+
+// isStuck reports whether a container cannot start because of its image or its configuration. In all other waiting
+// states, such as ContainerCreating and CrashLoopBackOff, the kubelet starts the container soon.
+func isStuck(status *corev1.ContainerStatus, spec *corev1.Container) bool {
+	waiting := status.State.Waiting
+	if waiting == nil || status.Image != "" && imagename.Full(status.Image) != imagename.Full(spec.Image) {
+		return false
+	}
+	return awaitsImage(waiting.Reason) || slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "RunContainerError"}, waiting.Reason)
+}
+
 // adopted returns the container described by a status, or nil if no instance was started.
 func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
 	spec := p.specOf(status.Name)
 	_, id, _ := strings.Cut(status.ContainerID, "://")
-	if spec == nil || id == "" {
+	if spec == nil {
+		return nil
+	}
+	if isStuck(status, spec) {
+		return &container{image: spec.Image, id: id, restarts: status.RestartCount, stuck: true, kept: status.DeepCopy(), resources: spec.Resources}
+	}
+	if id == "" {
 		return nil
 	}
 	c := &container{

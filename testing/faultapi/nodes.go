@@ -70,6 +70,7 @@ type container struct {
 	env       []corev1.EnvVar // variables read from labels and annotations
 	resources corev1.ResourceRequirements
 	kept      *corev1.ContainerStatus // status of an adopted instance, until another instance starts or the instance stops
+	stuck     bool                    // an adopted container that cannot start with its image
 }
 
 // Nodes returns the Nodes of the server; every call returns the same Nodes.
@@ -328,6 +329,9 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 	changed := !equality.Semantic.DeepEqual(c.resources, spec.Resources)
 	c.resources = spec.Resources
 	if c.runs && c.image == spec.Image {
+		return changed
+	}
+	if c.stuck = c.stuck && c.image == spec.Image; c.stuck {
 		return changed
 	}
 	if c.waits = n.cannotStart(pod, spec); c.waits != nil {

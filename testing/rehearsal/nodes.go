@@ -95,6 +95,9 @@ func (n *nodes) sync(ref podRef) {
 		}
 		return
 	}
+	if n.isDown(pod.Spec.NodeName) {
+		return
+	}
 	n.Observe(ref.key, ref.uid)
 	n.Run(ref.uid)
 	n.Report(ref.uid)
@@ -108,6 +111,15 @@ func (n *nodes) sync(ref podRef) {
 			n.until(wait{ref, c.Name, c.Started.Time}, c.Started.Add(after))
 		}
 	}
+}
+
+// isDown reports whether a Node is not ready: its kubelet does nothing, and its Pods stay as they are, also Pods that are
+// being deleted.
+func (n *nodes) isDown(name string) bool {
+	node, _ := n.server.Stored(&corev1.Node{}, client.ObjectKey{Name: name}).(*corev1.Node)
+	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
 }
 
 // retry lets the Pods that could not be scheduled wait for the next step.

@@ -216,6 +216,69 @@ func TestRunKeepsStatuses(t *testing.T) {
 	}
 }
 
+// TestRunOnSickNodes: a Pod whose image cannot be pulled, and a Pod on a Node that is not ready, do not become ready in
+// a rehearsal. A new image ends the wait for the image, unless the kubelet is down. A Pod on a Node that is not ready is
+// not removed.
+func TestRunOnSickNodes(t *testing.T) {
+	waits := func(image string) *corev1.Pod {
+		pod := running(false)
+		pod.Spec.Containers[0].Image = image
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: pod.Spec.Containers[0].Name, Image: "app:bad", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+		}}
+		return pod
+	}
+	down := node("a")
+	down.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	deleted := running(true)
+	deleted.DeletionTimestamp, deleted.Finalizers = &metav1.Time{Time: began()}, nil
+	for name, tc := range map[string]struct {
+		node  *corev1.Node
+		pod   *corev1.Pod
+		ready bool
+		gone  bool
+	}{
+		"the image cannot be pulled":         {node("a"), waits("app:bad"), false, false},
+		"a new image":                        {node("a"), waits("app:good"), true, false},
+		"a new image on a Node that is down": {down, waits("app:good"), false, false},
+		"deleted on a Node":                  {node("a"), deleted, false, true},
+		"deleted on a Node that is down":     {down, deleted, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, server, err := rehearse(t, nil, tc.node.DeepCopy(), tc.pod.DeepCopy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := server.Nodes().Pod(client.ObjectKeyFromObject(tc.pod), tc.pod.UID)
+			if (after == nil) != tc.gone || after != nil && podstate.IsReady(after) != tc.ready {
+				t.Errorf("gone %t, want gone %t and ready %t: %+v", after == nil, tc.gone, tc.ready, after)
+			}
+		})
+	}
+}
+
+// TestBrokenImages: an image that no Pod can run is broken for new Pods too.
+func TestBrokenImages(t *testing.T) {
+	for _, runs := range []bool{false, true} {
+		sick := running(false)
+		sick.Name, sick.UID = "sick", "sick"
+		sick.Spec.Containers[0].Image = "app:v1"
+		sick.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: sick.Spec.Containers[0].Name, Image: "app:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+		}}
+		objects := []client.Object{node("a"), sick}
+		if runs {
+			well := running(true)
+			well.Spec.Containers[0].Image = "app:v1"
+			objects = append(objects, well)
+		}
+		lines, _, err := rehearse(t, nil, objects...)
+		if want := map[bool]int{false: 1, true: 2}[runs]; err != nil || len(lines) != want { // web-0 never becomes ready, or is ready from the start
+			t.Errorf("the image runs elsewhere %t: %q, %v", runs, lines, err)
+		}
+	}
+}
+
 func TestNewNeedsAServer(t *testing.T) {
 	if _, err := rehearsal.New(rehearsal.Config{}); err == nil {
 		t.Error("a rehearsal without a server")
