@@ -15,6 +15,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
+	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -296,10 +297,16 @@ func (f *forecast) batches(pods []Pod) (out []Batch) {
 // claims returns the claims that are created, grow, or are deleted.
 func (f *forecast) claims() (out []Claim) {
 	before := map[string]*corev1.PersistentVolumeClaim{}
+	used := f.usedClaims()
 	for _, claim := range f.Before.Claims {
-		before[claim.Namespace+"/"+claim.Name] = claim
+		if f.isOwnClaim(claim, used) {
+			before[claim.Namespace+"/"+claim.Name] = claim
+		}
 	}
 	for _, claim := range f.After.Claims {
+		if !f.isOwnClaim(claim, used) {
+			continue
+		}
 		key := claim.Namespace + "/" + claim.Name
 		was, size := before[key], claim.Spec.Resources.Requests[corev1.ResourceStorage]
 		delete(before, key)
@@ -319,6 +326,37 @@ func (f *forecast) claims() (out []Claim) {
 	}
 	slices.SortFunc(out, func(a, b Claim) int { return cmp.Or(strings.Compare(a.Action, b.Action), natural(a.Name, b.Name)) })
 	return out
+}
+
+// usedClaims returns the names of the claims that the Pods of the changed object use.
+func (f *forecast) usedClaims() map[string]bool {
+	used := map[string]bool{}
+	for _, pods := range []map[types.UID]*corev1.Pod{f.before, f.after} {
+		for _, pod := range pods {
+			for i := range pod.Spec.Volumes {
+				if of := pod.Spec.Volumes[i].PersistentVolumeClaim; of != nil {
+					used[pod.Namespace+"/"+of.ClaimName] = true
+				}
+			}
+		}
+	}
+	return used
+}
+
+// isOwnClaim reports whether a claim belongs to the changed object: a Pod of the object uses the claim, the object or
+// such a Pod owns the claim, or the claim has the name of a claim for a Pod of the StatefulSet.
+func (f *forecast) isOwnClaim(claim *corev1.PersistentVolumeClaim, used map[string]bool) bool {
+	if used[claim.Namespace+"/"+claim.Name] {
+		return true
+	}
+	for i := range claim.OwnerReferences {
+		uid := claim.OwnerReferences[i].UID
+		if uid == f.Before.UID || uid == f.After.UID || f.before[uid] != nil || f.after[uid] != nil {
+			return true
+		}
+	}
+	base, _, isNumbered := ordinals.ParseName(claim.Name)
+	return f.Kind.Kind == "StatefulSet" && isNumbered && strings.HasSuffix(base, "-"+f.Name)
 }
 
 // budgets returns the state before the change of each budget that was written during the rollout and covers changed
@@ -353,8 +391,10 @@ func (f *forecast) takes(r *Report) string {
 	}
 	last := f.Began
 	for i := range f.Writes {
-		if f.Writes[i].At.After(last) {
-			last = f.Writes[i].At
+		w := &f.Writes[i]
+		isOwn := w.UID == f.Before.UID || w.UID == f.After.UID || f.before[w.UID] != nil || f.after[w.UID] != nil
+		if w.UID != "" && isOwn && w.At.After(last) {
+			last = w.At
 		}
 	}
 	took := last.Sub(f.Began)

@@ -151,11 +151,39 @@ func claim(name, size string) *corev1.PersistentVolumeClaim {
 
 func TestClaims(t *testing.T) {
 	in := input("CloneSet", "InPlaceIfPossible", nil, nil)
-	in.Before.Claims = []*corev1.PersistentVolumeClaim{claim("a", "1Gi"), claim("b", "1Gi"), claim("c", "1Gi")}
-	in.After.Claims = []*corev1.PersistentVolumeClaim{claim("a", "1Gi"), claim("b", "2Gi"), claim("d", "1Gi")}
+	own := func(name, size string) *corev1.PersistentVolumeClaim {
+		c := claim(name, size)
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", UID: "web"}}
+		return c
+	}
+	in.Before.Claims = []*corev1.PersistentVolumeClaim{own("a", "1Gi"), own("b", "1Gi"), own("c", "1Gi"), claim("foreign", "1Gi")}
+	in.After.Claims = []*corev1.PersistentVolumeClaim{own("a", "1Gi"), own("b", "2Gi"), own("d", "1Gi"), claim("data-other-0", "1Gi")}
 	want := []forecast.Claim{{Name: "d", Action: "create", Detail: "1Gi"}, {Name: "c", Action: "delete"}, {Name: "b", Action: "grow", Detail: "1Gi to 2Gi"}}
 	if diff := cmp.Diff(want, forecast.Of(in).Claims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+// TestClaimsOfStatefulSets: claims of a StatefulSet have no owner, but a name, and Pods use claims of other names.
+func TestClaimsOfStatefulSets(t *testing.T) {
+	uses := pod("web-0", "1")
+	uses.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
+	in := input("StatefulSet", "InPlaceIfPossible", []*corev1.Pod{uses}, []*corev1.Pod{uses})
+	in.Before.Claims = []*corev1.PersistentVolumeClaim{claim("data-web-0", "1Gi"), claim("shared", "1Gi"), claim("data-other-0", "1Gi")}
+	in.After.Claims = []*corev1.PersistentVolumeClaim{claim("data-web-0", "2Gi"), claim("shared", "3Gi"), claim("data-other-0", "2Gi"), claim("data-web-1", "1Gi")}
+	want := []forecast.Claim{{Name: "data-web-1", Action: "create", Detail: "1Gi"}, {Name: "shared", Action: "grow", Detail: "1Gi to 3Gi"}, {Name: "data-web-0", Action: "grow", Detail: "1Gi to 2Gi"}}
+	if diff := cmp.Diff(want, forecast.Of(in).Claims); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+// TestTakes: the writes for other workloads do not make the rollout longer.
+func TestTakes(t *testing.T) {
+	in := input("CloneSet", "InPlaceIfPossible", []*corev1.Pod{pod("a", "1")}, []*corev1.Pod{pod("a", "2")}, write(0, "patch", "a"), write(time.Hour, "patch", "foreign"))
+	in.Times.Restart = new(time.Second)
+	in.Writes = append(in.Writes, forecast.Write{At: began().Add(7 * time.Second), Verb: "patch", Resource: "clonesets", Namespace: "shop", Name: "web", UID: "web"})
+	if got := forecast.Of(in).Takes; got != "7s" {
+		t.Errorf("takes %q, want the time until the last write of the status", got)
 	}
 }
 

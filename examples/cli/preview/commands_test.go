@@ -145,6 +145,9 @@ func TestReadOnly(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "3 updated in place") {
 			return fmt.Errorf("exit code %d\n%s", code, out)
 		}
+		if _, code := s.run(t.Context(), "--kubeconfig", s.cp.Kubeconfig(), "-n", s.ns, "--as", name, "preview", "-f", image, "--fail-on", "recreate,stop"); code != 4 {
+			t.Errorf("--fail-on stop ends with code %d, want 4: what may stop the rollout was not read", code)
+		}
 		for _, want := range []string{"not read: Nodes: ", "not read: PodUnavailableBudgets: ", "not read: SidecarSets: "} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)

@@ -31,6 +31,7 @@ import (
 const (
 	exitRefused = 2
 	exitFailOn  = 3
+	exitUnread  = 4
 )
 
 // options are the flags that both commands have.
@@ -67,7 +68,8 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 			"batches, which claims come and go, what budgets let, where the rollout would stop and for what, and how long all of this\n" +
 			"takes by the times measured in the statuses of the cluster's Pods.\n\n" +
 			"The controllers and webhooks of apps.kruise.io run on a copy of the cluster's objects. Only rights to read are needed.\n\n" +
-			"Exit codes: 0 the report is complete; 1 error; 2 a webhook refuses the change; 3 something named by --fail-on would happen.",
+			"Exit codes: 0 the report is complete; 1 error; 2 a webhook refuses the change; 3 something named by --fail-on would happen;\n" +
+			"4 with --fail-on stop: objects could not be read, so the rollout may stop although the report names no reason.",
 		Example:           "  kubectl kruise preview -f web.yaml\n  kubectl kruise preview -f web.yaml --fail-on recreate,stop -o json\n  kubectl kruise set image cloneset/web app=app:v2 --preview",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -107,7 +109,7 @@ type change struct{ changed, stored *unstructured.Unstructured }
 func (o *options) run(ctx context.Context, changes []change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("the preview has taken %s: too much is in progress in the namespace", longest))
 	defer cancel()
-	refused, happened := false, false
+	refused, happened, unread := false, false, false
 	for _, c := range changes {
 		report, err := o.report(ctx, c)
 		if err != nil {
@@ -118,12 +120,15 @@ func (o *options) run(ctx context.Context, changes []change) error {
 		}
 		refused = refused || report.Refused != ""
 		happened = happened || report.Refused == "" && happens(report, o.failOn)
+		unread = unread || len(report.Unread) > 0 && slices.Contains(o.failOn, "stop")
 	}
 	switch {
 	case refused:
 		return &operate.Exit{Code: exitRefused}
 	case happened:
 		return &operate.Exit{Code: exitFailOn}
+	case unread:
+		return &operate.Exit{Code: exitUnread}
 	}
 	return nil
 }
