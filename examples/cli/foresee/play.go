@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,9 +67,10 @@ func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, err := w.rowOf(ask.Changed)
-	if err != nil {
-		return nil, err
+	gvk := ask.Changed.GroupVersionKind()
+	row := rowOf(w.rows, gvk.GroupKind())
+	if row == nil {
+		return nil, fmt.Errorf("%s: %w", gvk, ErrUnknownKind)
 	}
 	hub, warnings, err := w.admit(ctx, row, ask)
 	if err != nil {
@@ -104,15 +106,17 @@ func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 	return in, err
 }
 
-// rowOf returns the kind.Row of an object whose kind runs Pods.
-func (w *world) rowOf(u *unstructured.Unstructured) (*kind.Row, error) {
-	gvk := u.GroupVersionKind()
-	for i := range w.rows {
-		if w.rows[i].Kind.GroupKind() == gvk.GroupKind() && gvk.Kind != "PodUnavailableBudget" {
-			return &w.rows[i], nil
+// Knows reports whether Play supports changes of a kind: the kinds that run Pods.
+func Knows(of schema.GroupKind) bool { return rowOf(Rows(), of) != nil }
+
+// rowOf returns the kind.Row of a kind that runs Pods, or nil.
+func rowOf(rows []kind.Row, of schema.GroupKind) *kind.Row {
+	for i := range rows {
+		if rows[i].Kind.GroupKind() == of && of.Kind != "PodUnavailableBudget" {
+			return &rows[i]
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", gvk, ErrUnknownKind)
+	return nil
 }
 
 // apply writes the admitted object to the API server in memory, as a user would.

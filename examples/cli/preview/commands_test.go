@@ -13,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/cli/forecast"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
@@ -113,6 +115,18 @@ func TestCommands(t *testing.T) {
 	s.want(1, `"xml" is not json`, "preview", "-f", image, "-o", "xml")
 	s.want(1, "--feature-gates", "preview", "-f", image, "--feature-gates", "Nothing=true")
 	s.want(1, "not a kind", "preview", "-f", s.file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"))
+	object := &unstructured.Unstructured{}
+	manifest := strings.Replace(fmt.Sprintf(web, "v1beta1", 0, rolling, "example.test/app:v1", "1"), "name: web", "name: applied", 1)
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	object.SetNamespace(s.ns)
+	if err := s.c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	s.want(0, "applied with --server-side", "preview", "-f", s.file(manifest))
+	several := fmt.Sprintf(web, "v1beta1", 3, rolling, "example.test/app:v2", "1") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+	s.want(0, "not previewed: ConfigMap x", "preview", "-f", s.file(several))
 	s.want(2, "would be refused: CloneSet.apps.kruise.io \"web\"", "preview", "-f", s.file(fmt.Sprintf(web, "v1beta1", -1, rolling, "example.test/app:v1", "1")))
 
 	report := &forecast.Report{}

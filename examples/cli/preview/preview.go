@@ -89,21 +89,45 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 		if err != nil {
 			return err
 		}
-		var changes []change
-		for _, info := range infos {
-			c, err := applied(info)
-			if err != nil {
-				return fmt.Errorf("%s: %w", info.ObjectName(), err)
-			}
-			changes = append(changes, c)
+		changes, err := changesOf(infos)
+		if err != nil {
+			return err
 		}
 		return o.run(cmd.Context(), changes)
 	}
 	return cmd
 }
 
+// changesOf returns the changes that a manifest makes to objects of kinds that can be previewed. The first change warns
+// about all other objects of the manifest.
+func changesOf(infos []*resource.Info) (out []change, err error) {
+	var others []string
+	for _, info := range infos {
+		if kind := info.Mapping.GroupVersionKind; len(infos) > 1 && !foresee.Knows(kind.GroupKind()) {
+			others = append(others, kind.Kind+" "+info.Name)
+			continue
+		}
+		c, err := applied(info)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", info.ObjectName(), err)
+		}
+		out = append(out, c)
+	}
+	switch {
+	case len(others) == 0:
+	case len(out) == 0:
+		return nil, fmt.Errorf("%s: %w", strings.Join(others, ", "), foresee.ErrUnknownKind)
+	default:
+		out[0].warnings = append(out[0].warnings, "not previewed: "+strings.Join(others, ", "))
+	}
+	return out, nil
+}
+
 // change is a changed object, with the stored object, which is nil if the object does not exist.
-type change struct{ changed, stored *unstructured.Unstructured }
+type change struct {
+	changed, stored *unstructured.Unstructured
+	warnings        []string
+}
 
 // run previews each change on its own.
 func (o *options) run(ctx context.Context, changes []change) error {
@@ -172,7 +196,7 @@ func (o *options) report(ctx context.Context, c change) (*forecast.Report, error
 		return nil, err
 	}
 	report := forecast.Of(in)
-	report.Unread = r.unread
+	report.Unread, report.Warnings = r.unread, slices.Concat(c.warnings, report.Warnings)
 	return report, nil
 }
 

@@ -116,5 +116,5 @@ func (o *options) stored(u *unstructured.Unstructured) (change, error) {
 	if !ok {
 		return change{}, fmt.Errorf("%T is not read without types", found)
 	}
-	return change{u, before}, nil
+	return change{changed: u, stored: before}, nil
 }
