@@ -52,6 +52,12 @@ func validatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.E
 		return field.ErrorList{field.Invalid(path, name, "the Pod is on no Node yet; wait until it is scheduled")}
 	}
 	var errs field.ErrorList
+	// A request with an owner is about this Pod alone, and not about a later Pod of the same name.
+	for i, ref := range obj.OwnerReferences {
+		if ref.Kind == "Pod" && ref.APIVersion == "v1" && ref.Name == name && ref.UID != pod.UID {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "ownerReferences").Index(i).Child("uid"), ref.UID, "the Pod "+name+" has been replaced; its UID is "+string(pod.UID)))
+		}
+	}
 	for _, problem := range utilvalidation.IsValidLabelValue(pod.Spec.NodeName) {
 		errs = append(errs, field.Invalid(path, name, "the name of the Pod's Node, "+pod.Spec.NodeName+", becomes a label: "+problem))
 	}

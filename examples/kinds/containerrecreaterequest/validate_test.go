@@ -126,6 +126,20 @@ func TestValidatePod(t *testing.T) {
 			}
 		})
 	}
+	t.Run("CR-3 a request that belongs to an earlier Pod of the name", func(t *testing.T) {
+		obj := request("app")
+		obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-0", UID: "u0"}}
+		pod := runningPod()
+		pod.UID = "u1"
+		want := []string{`metadata.ownerReferences[0].uid: Invalid value: "u0": the Pod web-0 has been replaced; its UID is u1`}
+		if diff := cmp.Diff(want, texts(validatePod(obj, pod))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		obj.OwnerReferences[0].UID = "u1"
+		if got := texts(validatePod(obj, pod)); len(got) > 0 {
+			t.Errorf("the Pod's own request: %q", got)
+		}
+	})
 	t.Run("CR-2 no Node", func(t *testing.T) {
 		want := []string{`spec.podName: Invalid value: "web-0": the Pod's Node node-1 does not exist`}
 		if diff := cmp.Diff(want, texts(validateNode(request("app"), runningPod()))); diff != "" {
