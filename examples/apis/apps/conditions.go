@@ -117,8 +117,8 @@ const (
 	EventRestartingContainers = "RestartingContainers"
 	// EventFailedRestartContainers is a Warning: containers of a Pod cannot be restarted in place.
 	EventFailedRestartContainers = "FailedRestartContainers"
-	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
+	// EventCreatedImagePullJob reports an ImagePullJob for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"
-	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well.
+	// EventFailedCreateImagePullJob reports that no ImagePullJob could be created.
 	EventFailedCreateImagePullJob = "FailedCreateImagePullJob"
 )

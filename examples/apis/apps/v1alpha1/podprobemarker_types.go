@@ -104,7 +104,7 @@ type PodProbeMarkerStatus struct {
 	MatchedPods int64 `json:"matchedPods,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *PodProbeMarkerSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain PodProbeMarkerSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -117,7 +117,7 @@ func (s PodProbeMarkerSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *PodProbeMarkerStatus) UnmarshalJSON(data []byte) error {
 	type plain PodProbeMarkerStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
