@@ -22,8 +22,8 @@ type GateSpec struct {
 
 // These are the gates of CloneSet and its webhooks.
 const (
-	// GateInPlaceUpdateEnvFromMetadata makes the node agent restart a container when a label or annotation to which the
-	// environment refers has changed. Default true; always off if GateKruiseDaemon is off.
+	// GateInPlaceUpdateEnvFromMetadata makes the node agent restart a container when a label or annotation to which
+	// the environment refers has changed. The default is true. The gate is always off if GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
 	// GateKruiseDaemon says that node agents run on the Nodes. Image jobs and runtime metadata need the node agents.
 	// The default is true.
