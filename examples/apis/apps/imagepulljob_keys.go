@@ -33,8 +33,8 @@ const (
 	AnnotationPullReport = "workloadkit.io/pull-report"
 	// LabelImagePullJobUID is the UID of a Pod's ImagePullJob. The value is written by the controller at creation.
 	LabelImagePullJobUID = "workloadkit.io/imagepulljob-uid"
-	// ConditionPulledByAgents on an ImagePullJob is True if agents pull on some Nodes although the job asks for
-	// kubelets. The message says why.
+	// ConditionPulledByAgents on an ImagePullJob is True if agents pull on some Nodes although the job asks kubelets
+	// to pull. The message says why.
 	ConditionPulledByAgents = "PulledByAgents"
 	// ConditionNodesMissing on an ImagePullJob is True if the job names Nodes that do not exist.
 	ConditionNodesMissing = "NodesMissing"

@@ -3,7 +3,8 @@ package apps
 // These are the keys of PodProbeMarkers and of enhanced liveness probes.
 const (
 	// FinalizerPodProbeMarker prevents the deletion of a PodProbeMarker until the Nodes no longer run the probes, and
-	// the marks of the Pods have been taken back. The value is written by the controller.
+	// the labels, annotations and conditions that the probes have set on Pods have been undone. The value is written
+	// by the controller.
 	FinalizerPodProbeMarker = "kruise.io/node-pod-probe-cleanup"
 	// AnnotationProbeMarks on a Pod lists the conditions, labels and annotations that probes have set on the Pod, as
 	// JSON. OpenKruise has no such annotation. The value is written by the controller.

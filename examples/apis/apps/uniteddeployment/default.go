@@ -22,7 +22,7 @@ const (
 	DefaultUnschedulableDuration     int32 = 300
 )
 
-// DefaultOptions are the feature gates with an effect on defaulting. The zero value means that the gate is off.
+// DefaultOptions are the feature gates with an effect on defaulting. The zero value means that all gates are off.
 type DefaultOptions struct {
 	// TemplateNoDefaults means that the templates are stored as written.
 	TemplateNoDefaults bool

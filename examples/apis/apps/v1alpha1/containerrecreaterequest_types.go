@@ -102,7 +102,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
-	// Message says why the container failed.
+	// Message says why the container could not be recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled is true if the container was stopped for the request.

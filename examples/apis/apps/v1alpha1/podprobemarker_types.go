@@ -56,7 +56,7 @@ type PodContainerProbe struct {
 	// Probe has the handler and the timings. The thresholds and numbers of seconds are 1 by default, unlike those of the
 	// kubelet.
 	Probe ContainerProbeSpec `json:"probe"`
-	// MarkerPolicy says which labels and annotations a Pod gets in which state.
+	// MarkerPolicy says which labels and annotations a Pod gets in which state of the probe.
 	// +optional
 	// +patchMergeKey=state
 	// +patchStrategy=merge
@@ -71,14 +71,14 @@ type ContainerProbeSpec struct {
 	corev1.Probe `json:",inline"`
 }
 
-// ProbeMarkerPolicy says which labels and annotations a Pod gets in a state.
+// ProbeMarkerPolicy says which labels and annotations a Pod gets while a probe succeeds, or while a probe fails.
 type ProbeMarkerPolicy struct {
 	// State is Succeeded or Failed.
 	State ProbeState `json:"state"`
-	// Labels are set in the state, and removed in the other state.
+	// Labels are set while the probe is in the state State, and removed in the opposite state.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are set in the state, and removed in the other state.
+	// Annotations are set while the probe is in the state State, and removed in the opposite state.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

@@ -63,7 +63,7 @@ type SubsetTemplate struct {
 	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
 	// +optional
 	StatefulSetTemplate *v1beta1.StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
-	// AdvancedStatefulSetTemplate is the template of StatefulSets of this group.
+	// AdvancedStatefulSetTemplate is the template of StatefulSets of the API group apps.kruise.io.
 	// +optional
 	AdvancedStatefulSetTemplate *v1beta1.AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
 	// CloneSetTemplate is the template of CloneSets.

@@ -158,9 +158,9 @@ type AdvancedCronJobStatus struct {
 // ObservedSchedule contains the schedule, the time zone and the pause of a spec. The controller compares an
 // ObservedSchedule with the spec to notice a change.
 type ObservedSchedule struct {
-	// Schedule is the schedule of the spec.
+	// Schedule is the value of spec.schedule.
 	Schedule string `json:"schedule"`
-	// TimeZone is the time zone of the spec.
+	// TimeZone is the value of spec.timeZone.
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 	// Paused is true if the spec pauses the schedule.

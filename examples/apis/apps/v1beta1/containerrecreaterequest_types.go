@@ -175,7 +175,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
 	Phase ContainerRecreateRequestPhase `json:"phase"`
-	// Message says why the container failed.
+	// Message says why the container could not be recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled is true if the container was stopped for the request.

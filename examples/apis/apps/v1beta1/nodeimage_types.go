@@ -102,7 +102,7 @@ type ImageTagSpec struct {
 	// owner without an entry, only the result of Version is valid. OpenKruise has no such field.
 	// +optional
 	OwnerVersions map[string]int64 `json:"ownerVersions,omitempty"`
-	// ImagePullPolicy is Always or IfNotPresent. Agents of OpenKruise take the empty value as Always.
+	// ImagePullPolicy is Always or IfNotPresent. OpenKruise's daemon treats the empty value as Always.
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 }

@@ -72,7 +72,7 @@ type SubsetTemplate struct {
 	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
 	// +optional
 	StatefulSetTemplate *StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
-	// AdvancedStatefulSetTemplate is the template of StatefulSets of this group.
+	// AdvancedStatefulSetTemplate is the template of StatefulSets of the API group apps.kruise.io.
 	// +optional
 	AdvancedStatefulSetTemplate *AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
 	// CloneSetTemplate is the template of CloneSets.
@@ -98,8 +98,8 @@ type StatefulSetTemplateSpec struct {
 	Spec appsv1.StatefulSetSpec `json:"spec"`
 }
 
-// AdvancedStatefulSetTemplateSpec describes the StatefulSets of this group for subsets. The fields replicas and
-// updateStrategy.rollingUpdate.partition must be unset.
+// AdvancedStatefulSetTemplateSpec describes the subsets' StatefulSets of the API group apps.kruise.io. The fields
+// replicas and updateStrategy.rollingUpdate.partition must be unset.
 type AdvancedStatefulSetTemplateSpec struct {
 	// StatefulSets get the labels and annotations of this metadata.
 	// +optional
