@@ -31,7 +31,8 @@ func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }
 
-// each calls do with each manifest in the list of a folder's Kustomization. CRDs of kinds without a row are not listed.
+// each calls do with each manifest in the list of a folder's Kustomization. A Kustomization does not list the CRDs of
+// kinds that are not built.
 func each(dir string, do func(raw []byte) error) error {
 	var list struct {
 		Resources []string `json:"resources"`

@@ -1,5 +1,5 @@
-// Package controllertest shows a test everything that a controller does: the package runs the manager on a control
-// plane, records every Pod event, and counts requests in the audit log.
+// Package controllertest runs the manager on a control plane for tests, records every Pod event, and counts the
+// controllers' requests in the audit log.
 package controllertest
 
 import (
@@ -76,7 +76,7 @@ type Recorder struct {
 	events []Event
 }
 
-// Watch starts to record the events of the Pods in a namespace; the first events are additions of the existing Pods.
+// Watch starts to record the events of the Pods in a namespace. The first events report the existing Pods as added.
 // check is called with all Pods after each event, and may be nil.
 func Watch(t testing.TB, c client.WithWatch, namespace string, check func(pods map[types.UID]*corev1.Pod)) *Recorder {
 	t.Helper()
@@ -142,7 +142,7 @@ func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Requ
 	return requests, next
 }
 
-// End returns the offset of the end of the audit log, after which later requests will be recorded.
+// End returns the offset of the end of the audit log. Later requests are recorded after the offset.
 func End(t testing.TB, auditLog string) int64 {
 	t.Helper()
 	offset, err := audit.End(auditLog)

@@ -36,7 +36,7 @@ func Serve(t testing.TB, cp *controlplane.ControlPlane, c client.Client, options
 	webhooks.Host = "localhost"
 	options.Webhooks, options.HealthAddress = &webhooks, fmt.Sprintf("127.0.0.1:%d", health)
 	Manager(t, cp, options)
-	t.Cleanup(func() { // nobody serves the webhooks after the manager has ended
+	t.Cleanup(func() { // after the manager has ended, no server answers the webhooks
 		for _, configuration := range webhookConfigurations() {
 			_ = c.Delete(context.WithoutCancel(t.Context()), configuration)
 		}

@@ -8,13 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// writesPoll is the time between two readings of the audit log by FewWrites.
+// writesPoll is how often FewWrites reads the audit log.
 const writesPoll = 100 * time.Millisecond
 
-// FewWrites observes the writes in a namespace for the time window. The test fails as soon as clients whose user agent
-// begins with agent have sent more than most writes to the namespace, including refused writes. Writes of events and
-// leases do not count. FewWrites is meant for a workload that cannot make progress, because useless attempts cost the
-// API server as much as useful requests.
+// FewWrites observes the writes in a namespace for the time window. The test fails as soon as clients whose user
+// agent begins with agent have sent more than most writes to the namespace, including refused writes. Writes of
+// events and leases do not count. FewWrites is for tests of a workload that cannot make progress: the controllers
+// must not load the API server with useless attempts.
 func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
 	t.Helper()
 	offset := End(t, auditLog) // earlier writes do not count

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 )
 
-// line is a request as the API server records it.
+// line returns the audit log's line for a request.
 func line(agent, verb, resource, namespace string, code int) string {
 	resource, sub, _ := strings.Cut(resource, "/")
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete","verb":%q,"user":{"username":"admin"},`+
@@ -28,13 +28,13 @@ const (
 	namespace = "team-a"
 )
 
-// record is what is added to the log at some time of the window.
+// record contains lines that the test adds to the log, at a time after the start of the window.
 type record struct {
 	at    time.Duration
 	lines []string
 }
 
-// failures is a test that notes why it failed.
+// failures stands for a test, and collects the test's error messages.
 type failures struct {
 	testing.TB
 
@@ -45,7 +45,7 @@ func (f *failures) Errorf(format string, args ...any) {
 	f.texts = append(f.texts, fmt.Sprintf(format, args...))
 }
 
-// TestFewWrites plays a recorded log to a test that watches it for ten seconds.
+// TestFewWrites runs FewWrites with a window of ten seconds, and adds lines to the audit log meanwhile.
 func TestFewWrites(t *testing.T) {
 	refused := line(manager, "create", "pods", namespace, 403)
 	for _, tt := range []struct {
@@ -79,10 +79,10 @@ func TestFewWrites(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "audit.log")
-				if err := os.WriteFile(path, []byte(strings.Repeat(refused, 20)+refused[:40]), 0o600); err != nil { // before the window
+				if err := os.WriteFile(path, []byte(strings.Repeat(refused, 20)+refused[:40]), 0o600); err != nil { // logged before the window
 					t.Fatal(err)
 				}
-				rest := refused[40:] // of the line that was being written when the window began
+				rest := refused[40:] // the rest of a line that was written only partly when the window began
 				for i, r := range tt.records {
 					if i == 0 {
 						r.lines = append([]string{rest}, r.lines...)

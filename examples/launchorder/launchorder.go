@@ -1,10 +1,10 @@
 // Package launchorder answers "in which order do a Pod's containers start?".
 //
-// Without help, the kubelet starts the containers of a Pod at the same time. But a container can be made to wait: the
-// kubelet does not create a container while an environment variable of the container refers to a key that a ConfigMap
-// lacks. [Order.Inject] adds such a variable, the barrier, to each container when the Pod is admitted. [Order.Next]
-// decides from the status of the containers which keys to add to the ConfigMap now: first the keys of the highest
-// priority; when every container with this priority is ready, the keys of the next priority, and so on.
+// Without help, the kubelet starts the containers of a Pod at the same time. But the kubelet does not create a
+// container while an environment variable of the container refers to a missing key of a ConfigMap. [Order.Inject]
+// adds such a variable, the barrier, to each container when the Pod is admitted. [Order.Next] decides from the status
+// of the containers which keys a controller must add to the ConfigMap now. The keys of the highest priority come
+// first. When every container with this priority is ready, the keys of the next priority follow, and so on.
 //
 // A Pod can request an order in two ways: an annotation starts the containers in the order of the Pod's list, and an
 // environment variable gives a single container a priority, a number. Containers with a higher priority start first,
@@ -39,7 +39,8 @@ const (
 	// InvalidLaunchPriority means that a container's launch priority is not a number, is not a literal value in the
 	// Pod, or is out of range.
 	InvalidLaunchPriority reason.Code = "InvalidLaunchPriority"
-	// InvalidLaunchBarrier means that a container has a barrier whose key the controller of launch orders never adds.
+	// InvalidLaunchBarrier means that a container has a barrier (see Inject) whose key the controller never adds to
+	// the ConfigMap.
 	InvalidLaunchBarrier reason.Code = "InvalidLaunchBarrier"
 	// InvalidBarrierName means that the Pod's name with the suffix of the barrier is not a legal name of a ConfigMap.
 	InvalidBarrierName reason.Code = "InvalidBarrierName"
@@ -75,7 +76,7 @@ type Keys struct {
 	NameSuffix string
 }
 
-// Order starts the containers of Pods in order, with the names in its Keys. New makes an Order.
+// Order decides the order in which containers of Pods start, and uses the names in its Keys. New makes an Order.
 type Order struct{ keys Keys }
 
 // New returns an Order. The error is a reason.List with the code InvalidKeys for every problem.
@@ -114,10 +115,10 @@ func (k *Keys) problems() (problems reason.List) {
 	return problems
 }
 
-// Inject adds a barrier to each container of a new Pod, if the Pod requests an order and has more than one container. A
-// barrier contains the Pod's name. If the Pod has only a generateName, Inject sets the name to generatedName. A Pod
-// whose barriers are correct is not changed. Barriers that refer to another ConfigMap are corrected, so that the copy
-// of a Pod under a new name can start.
+// Inject adds a barrier to each container of a new Pod, if the Pod requests an order and has more than one container.
+// A barrier contains the Pod's name. If the Pod has only a generateName, Inject sets the Pod's name to generatedName.
+// Inject does not change a Pod whose barriers are correct. Barriers that refer to another ConfigMap are corrected, so
+// that a Pod copied under a new name can start.
 //
 // The error is a reason.List with the codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName. If
 // there is an error, the Pod is not changed. Inject replaces slices instead of writing into them, because Pods may
@@ -199,8 +200,8 @@ func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	return 0, nil
 }
 
-// badBarriers returns a reason for each barrier whose key Next never returns. The author of such a barrier has used the
-// name of the variable for another purpose.
+// badBarriers returns a reason for each barrier whose key Next never returns: the author of the Pod has used the
+// variable's name for another purpose.
 func (o *Order) badBarriers(c *corev1.Container) (problems reason.List) {
 	for i := range c.Env {
 		env := &c.Env[i]
@@ -275,7 +276,7 @@ func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// level reads a priority from a barrier.
+// level reads the priority from the key in a barrier.
 func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
 	ref := keyRef(env)
 	if ref == nil {
@@ -292,7 +293,7 @@ func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
 // ConfigMapName returns the name of the ConfigMap for whose keys the Pod's containers wait.
 func (o *Order) ConfigMapName(pod *corev1.Pod) string { return pod.Name + o.keys.NameSuffix }
 
-// Completion returns the change that marks a Pod as completed: all keys are in the ConfigMap.
+// Completion returns the change that marks a Pod as completed. Call Completion once all keys are in the ConfigMap.
 func (o *Order) Completion(pod *corev1.Pod) podpatch.Change {
 	value := True
 	return podpatch.Change{UID: pod.UID, Annotations: map[string]*string{o.keys.CompletedAnnotation: &value}}

@@ -32,8 +32,8 @@ func newOrder(t testing.TB) *launchorder.Order {
 	return order
 }
 
-// container has the variables given as NAME=value. The value of a barrier is <ConfigMap>/<key>, "from" stands for a
-// field of the Pod.
+// container returns a container with the variables given as NAME=value. The value of a barrier has the form
+// <ConfigMap>/<key>; the value "from" stands for a reference to a field of the Pod.
 func container(name string, variables ...string) corev1.Container {
 	c := corev1.Container{Name: name, Image: name}
 	for _, v := range variables {
@@ -53,7 +53,7 @@ func container(name string, variables ...string) corev1.Container {
 	return c
 }
 
-// variables is the inverse of container.
+// variables returns the variables of each container of a Pod, in the notation of the function container.
 func variables(pod *corev1.Pod) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range pod.Spec.Containers {
@@ -121,7 +121,7 @@ func TestInject(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		pod      *corev1.Pod
-		want     found  // nil: unchanged
+		want     found  // nil if the Pod is unchanged
 		wantName string // empty: "web"
 	}{
 		{name: "LP-2 one container, annotated", pod: ordered(newPod(container("a")))},
@@ -222,7 +222,8 @@ func TestInject(t *testing.T) {
 	}
 }
 
-// TestInjectSpareCapacity: an env slice with room behind may be shared as well.
+// TestInjectSpareCapacity: Inject does not write into the spare capacity of an env slice, because Pods may share the
+// slice's array.
 func TestInjectSpareCapacity(t *testing.T) {
 	env := append(make([]corev1.EnvVar, 0, 2), corev1.EnvVar{Name: "A"})
 	one, two := newPod(container("a"), container("b")), newPod(container("a"), container("b"))
@@ -402,8 +403,9 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// FuzzWholeStart admits Pods with any numbers, and starts their containers as a Node does: nobody panics, all
-// containers start, and none starts before all of a higher priority are ready.
+// FuzzWholeStart admits Pods with random priorities, and starts their containers as a Node does. No function may
+// panic, all containers must start, and a container must not start before all containers of higher priority are
+// ready.
 func FuzzWholeStart(f *testing.F) {
 	f.Add([]byte{0, 1, 2}, false)
 	f.Add([]byte{3, 3, 1, 0}, false)
@@ -446,7 +448,7 @@ func FuzzWholeStart(f *testing.F) {
 	})
 }
 
-// startAll makes ungated containers ready, and returns the number of ready containers.
+// startAll makes all containers ready that need not wait for a key, and returns the number of ready containers.
 func startAll(t *testing.T, order *launchorder.Order, pod *corev1.Pod, opened map[string]string) int {
 	t.Helper()
 	ready := map[string]bool{}

@@ -29,9 +29,9 @@ type gated struct {
 	priority  int
 }
 
-// gates returns the containers that wait for the Pod's ConfigMap, those with the highest priority first. A container is
-// returned once for each of its barriers: a Pod that was admitted without Inject may have containers with several
-// barriers.
+// gates returns the containers that wait for the Pod's ConfigMap, those with the highest priority first. gates
+// returns a container once for each of the container's barriers, because a Pod that was admitted without Inject may
+// have containers with several barriers.
 func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	name := o.ConfigMapName(pod)
 	for i := range pod.Spec.Containers {
@@ -47,8 +47,9 @@ func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	return out
 }
 
-// Needed reports whether the Pod's ConfigMap must be checked. Containers must wait for the ConfigMap, and the Pod must
-// not be marked as completed, unless the kubelet does not find the ConfigMap.
+// Needed reports whether a controller must look at the Pod's ConfigMap. The result is true if containers wait for
+// keys, and the Pod is not marked as completed. For a completed Pod, the result is true if the kubelet does not find
+// a key.
 func (o *Order) Needed(pod *corev1.Pod) bool {
 	if !podstate.IsActive(pod) {
 		return false
@@ -70,8 +71,8 @@ func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]st
 	return opened
 }
 
-// Misses reports whether the kubelet cannot create a container although its key was added: the kubelet has not tried
-// again yet, or the ConfigMap was deleted.
+// Misses reports whether the kubelet has failed to create a container although the container's key was added. Either
+// the kubelet has not tried again yet, or the ConfigMap was deleted.
 func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
 		_, open := opened[g.key]
@@ -117,8 +118,8 @@ func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	return step
 }
 
-// passed reports whether containers of lower priority need not wait for a container any more; if they must wait, the
-// reason says why.
+// passed reports whether containers of lower priority may start in spite of the given container. If the result is
+// false, the reason says why the containers must wait.
 func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	waiting := reason.Reason{

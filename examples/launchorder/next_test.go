@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/launchorder"
 )
 
-// state is the state of a container in a table.
+// state is the state of a container in a test case.
 type state string
 
 const (
@@ -19,7 +19,7 @@ const (
 	ready    state = "ready"
 	endedOK  state = "ended 0"
 	endedBad state = "ended 1"
-	backOff  state = "back-off" // ended well, and is started again
+	backOff  state = "back-off" // has ended with exit code 0, and is started again
 	missing  state = "config error"
 )
 
@@ -42,7 +42,7 @@ func (s state) status(name string) corev1.ContainerStatus {
 	return out
 }
 
-// starting has the containers high (2), low (1) and lowest (0), as admitted, in the given states.
+// starting returns an admitted Pod with the containers high (priority 2), low (1) and lowest (0) in the given states.
 func starting(t *testing.T, high, low, lowest state) *corev1.Pod {
 	t.Helper()
 	pod := newPod(container("lowest"), container("high", "PRIORITY=2"), container("low", "PRIORITY=1"))
@@ -70,7 +70,7 @@ func completed(pod *corev1.Pod) { pod.Annotations = map[string]string{"example.c
 
 func terminating(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
-// onExit has a container started again after an exit code.
+// onExit returns a rule that restarts a container after an exit code.
 func onExit(code int32) corev1.ContainerRestartRule {
 	return corev1.ContainerRestartRule{
 		Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
@@ -79,7 +79,7 @@ func onExit(code int32) corev1.ContainerRestartRule {
 	}
 }
 
-// own gives a container a policy of its own.
+// own returns a function that gives a container of a Pod a restart policy and restart rules of its own.
 func own(name string, p corev1.ContainerRestartPolicy, rules ...corev1.ContainerRestartRule) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		for i := range pod.Spec.Containers {

@@ -40,7 +40,7 @@ func writes(auditLog string, from int64) (byKind map[string]int, size int64, err
 	return byKind, size, err
 }
 
-// watchPods passes the events of all Pods to w, until ctx ends.
+// watchPods passes the events of all Pods in the namespace to w, until ctx ends.
 func watchPods(ctx context.Context, c client.WithWatch, w *world, namespace string, changed func()) error {
 	watcher, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	if err != nil {

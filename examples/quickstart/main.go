@@ -129,8 +129,7 @@ func run(ctx context.Context, o options) (err error) {
 	return show(ctx, cp, o.workload, stdr.New(newLogger(logs)))
 }
 
-// show installs the CRDs, runs the manager and plays the parts of the show. If the manager or the show ends, the other
-// is ended too.
+// show installs the CRDs, and runs the manager and the demonstration until one of the two ends.
 func show(ctx context.Context, cp *controlplane.ControlPlane, shown workload, log logr.Logger) error {
 	ctrl.SetLogger(log)
 	c, err := connect(ctx, cp.Config())

@@ -11,7 +11,7 @@ import (
 // size is the size of a terminal, in characters.
 type size struct{ width, height int }
 
-// orUsual returns the size; if the terminal does not report its size, 80 by 24.
+// orUsual returns the size, or 80 by 24 if the terminal does not report a size.
 func (s size) orUsual() size {
 	return size{cmp.Or(max(s.width, 0), 80), cmp.Or(max(s.height, 0), 24)}
 }
@@ -67,8 +67,9 @@ func picture(title string, rows []row, s size) []string {
 	return out[:min(len(out), room)]
 }
 
-// fitting chooses the rows for room lines: first the Pods that are not available, then the Pods with an event. If not
-// all rows fit, a line is left for the number of hidden rows. The chosen rows keep their order in the table.
+// fitting chooses the rows to draw if only room lines are free: first the Pods that are not available, then the Pods
+// with an event. If not all rows fit, one line stays free for the number of hidden rows. The chosen rows keep their
+// order in the table.
 func fitting(rows []row, room int) (shown []row, hidden int) {
 	if len(rows) <= room {
 		return rows, 0
@@ -95,8 +96,8 @@ func fitting(rows []row, room int) (shown []row, hidden int) {
 	return shown, len(rows) - len(shown)
 }
 
-// folded returns a single line that names the deleted Pods, and the reasons for the deletions. If the line would be too
-// long, the list of names is shortened, not the reasons.
+// folded returns a single line that names the deleted Pods, and the reasons for the deletions. If the line would be
+// too long, folded shortens the list of names.
 func folded(gone []row, width int) string {
 	var reasons []string
 	names := map[string][]string{}
@@ -141,7 +142,8 @@ func fit(width int, spans ...span) string {
 	return b.String()
 }
 
-// cut shortens a text that is longer than the width, and ends it with a mark if there is space for the mark.
+// cut shortens a text that is longer than the width. The shortened text ends with a mark if the width has space for
+// the mark.
 func cut(text string, width int) string {
 	const mark = "..."
 	runes := []rune(text)

@@ -14,7 +14,7 @@ import (
 
 const longTitle = "Größe 4 → 5: a title that is longer than the narrowest of the terminals, but not longer than the widest of them"
 
-// crowd returns live Pods, the last three out of service, and gone Pods.
+// crowd returns rows for live and deleted Pods. The last three live Pods are out of service.
 func crowd(live, gone int) []row {
 	var rows []row
 	for i := range live + gone {
@@ -67,7 +67,7 @@ func TestPictureFits(t *testing.T) {
 					}
 				}
 				if height < 10 {
-					return // no room to count
+					return // the terminal is too small to count the Pods
 				}
 				if shown+hidden != pods.live || (hidden > 0) != (shown < pods.live) {
 					t.Errorf("%d rows and %d more, want %d in all:\n%s", shown, hidden, pods.live, strings.Join(lines, "\n"))
@@ -128,7 +128,7 @@ web-5 54ddbf8bbd no    in place  1        00000005 only i...
 	}
 }
 
-// TestPictureOfNodes: the table shows the Nodes of Pods told apart by their Nodes.
+// TestPictureOfNodes: for Pods with a Node in the row, the table shows the Nodes in place of the Pods' names.
 func TestPictureOfNodes(t *testing.T) {
 	rows := crowd(2, 0)
 	for i := range rows {
@@ -187,8 +187,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestTable draws on a terminal. Before a resize, the terminal holds the previous text and the last picture of each
-// part. After a resize, the terminal holds the drawn picture, and nothing of a picture for another size.
+// TestTable draws on a terminal. Before a resize, the terminal shows the previous text and the last picture of each
+// part. After a resize, the terminal shows the newly drawn picture, and nothing of a picture for another size.
 func TestTable(t *testing.T) {
 	for _, first := range []size{{80, 24}, {60, 10}, {200, 50}} {
 		t.Run(fmt.Sprintf("%dx%d", first.width, first.height), func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestTable(t *testing.T) {
 				if resized {
 					want, got = now, screen.screen
 				}
-				if table.last == nil { // the part is over, with an empty line below
+				if table.last == nil { // the part is over, so an empty line is below the picture
 					want = append(want, "")
 					stand = slices.Clone(want)
 				}

@@ -12,7 +12,7 @@ import (
 type screen interface {
 	// title shows the title of a part of the show.
 	title(text string)
-	// happens shows an event of a Pod.
+	// happens shows the text of an event of a Pod.
 	happens(text string)
 	// draw shows the present state of all Pods.
 	draw()
@@ -87,7 +87,7 @@ func (t *table) redraw() {
 	for _, line := range next {
 		b.WriteString(clearLine + line + "\n")
 	}
-	b.WriteString(clearBelow) // removes the rest of a longer picture
+	b.WriteString(clearBelow) // removes the remaining lines of a longer picture
 	fmt.Fprint(t.out, b.String())
 	t.last, t.was = next, now
 }

@@ -30,10 +30,10 @@ const (
 // workload is a kind of workload that quickstart can show. Each kind has a file of its own with its parts of the show.
 type workload struct {
 	name  string                   // the value of the flag --workload
-	gates map[apps.Gate]bool       // for the manager
+	gates map[apps.Gate]bool       // the manager's feature gates
 	nodes int                      // number of Nodes in the cluster
-	place func(*corev1.Pod) string // the place in which a new Pod replaces a deleted Pod, such as the Node; empty if all Pods are alike
-	// places is the word for these places in the summary.
+	place func(*corev1.Pod) string // the identity that a new Pod takes over, such as the Node; or empty
+	// places is the word for the results of place in the summary, for example Nodes.
 	places string
 	tell   func(context.Context, *story) error
 }
@@ -41,7 +41,7 @@ type workload struct {
 // workloads returns all kinds of workloads that quickstart can show, the default first.
 func workloads() []workload { return []workload{cloneSet(), statefulSet(), daemonSet()} }
 
-// story is the show for a workload, part by part.
+// story is the demonstration of a workload, part by part.
 type story struct {
 	workload workload
 	client   client.WithWatch
@@ -76,7 +76,7 @@ type result struct {
 	took        time.Duration
 }
 
-// tell plays all parts for the workload, and prints the summary.
+// tell runs all parts for the workload, and prints the summary.
 func (s *story) tell(ctx context.Context) error {
 	s.world.happens = s.screen.happens
 	watching, stop := context.WithCancel(ctx)
@@ -115,14 +115,14 @@ func (s *story) play(ctx context.Context, p part) (result, error) {
 	return r, nil
 }
 
-// list plays a part, and adds its result to the summary.
+// list runs a part, and adds the part's result to the summary.
 func (s *story) list(ctx context.Context, p part) error {
 	r, err := s.play(ctx, p)
 	s.results = append(s.results, r)
 	return err
 }
 
-// until draws pictures until the workload is settled, and the picture shows every Pod as the API server does.
+// until draws pictures until the workload has settled, and the picture shows all Pods as the API server does.
 func (s *story) until(ctx context.Context, settled func(context.Context) (bool, error)) error {
 	err := wait.PollUntilContextTimeout(ctx, frame, patience, true, func(ctx context.Context) (bool, error) {
 		s.screen.draw()

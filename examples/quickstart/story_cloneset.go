@@ -97,7 +97,7 @@ func newCloneSet() *v1beta1.CloneSet {
 	}
 }
 
-// clonesReplaced returns the chapter for an update in which Pods with new names replace all Pods.
+// clonesReplaced returns the explanations (see chapter) for an update in which Pods with new names replace all Pods.
 func clonesReplaced(why string) chapter {
 	return chapter{
 		created: func(pod *corev1.Pod) cause {

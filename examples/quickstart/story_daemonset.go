@@ -160,7 +160,7 @@ func (n *nodeStory) taint(name string, on bool) func(context.Context) error {
 	}
 }
 
-// chapter returns a chapter in which Pods are created and deleted because of their Nodes.
+// chapter returns the explanations for a part in which Pods are created and deleted because of changes of Nodes.
 func (*nodeStory) chapter(what string) chapter {
 	because := func(how string) func(*corev1.Pod) cause {
 		return func(pod *corev1.Pod) cause {
@@ -175,7 +175,7 @@ func onNode(pod *corev1.Pod) string {
 	return " at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]) + " on " + nodeOf(pod)
 }
 
-// replacedOnNodes returns the chapter for an update in which the Pod of each Node is recreated.
+// replacedOnNodes returns the explanations for an update in which the Pod of each Node is recreated.
 func replacedOnNodes(why string) chapter {
 	because := func(line string) func(*corev1.Pod) cause {
 		return func(pod *corev1.Pod) cause {

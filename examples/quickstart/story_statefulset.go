@@ -157,9 +157,9 @@ func newStatefulSet() *v1beta1.StatefulSet {
 	}
 }
 
-// numbered returns the chapter for a change from before to after, because of which Pods are created and deleted by
-// their ordinals. If a Pod is deleted although its ordinal is still wanted, the Pod is recreated, and why is the
-// reason.
+// numbered returns the explanations for a change from before to after: which ordinals are the reason for creating and
+// deleting Pods. If a Pod is deleted although the ordinal is still wanted, the Pod is recreated for the reason in
+// why.
 func numbered(before, after *v1beta1.StatefulSet, gates map[apps.Gate]bool, why string) (chapter, error) {
 	fromStart := gates[apps.GateStatefulSetStartOrdinal]
 	old, err := api.Ordinals(before, fromStart)

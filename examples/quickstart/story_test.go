@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args []string
-		want string // workload, or part of the error
+		want string // the name of the workload, or a part of the error
 		fail bool
 	}{
 		{"nothing", nil, "cloneset", false},
@@ -61,8 +61,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestStatefulSetStory: each part begins with the final ordinals of the previous part, and announces the ordinals of
-// its spec.
+// TestStatefulSetStory: each part begins with the ordinals that the previous part has left, and expects the ordinals
+// of its own spec at the end.
 func TestStatefulSetStory(t *testing.T) {
 	gates := statefulSet().gates
 	kind := statefulset.Row().Admission(admission.Options{}).(*admission.Rules[v1beta1.StatefulSet, v1alpha1.StatefulSet])
@@ -131,7 +131,7 @@ func TestNumbered(t *testing.T) {
 		name string
 		part int
 		pod  string
-		want [2]cause // created, deleted
+		want [2]cause // the causes of the creation and of the deletion
 	}{
 		{"a new ordinal", 0, "web-4", [2]cause{
 			{"created", "ordinal 4 is wanted", "created at revision 54ddbf8bbd: ordinal 4 is wanted"},
@@ -167,7 +167,7 @@ func TestNumbered(t *testing.T) {
 	}
 }
 
-// TestPlay: a part whose Pods differ from the announcement ends the show.
+// TestPlay: if the outcome of a part differs from the expected outcome, the demonstration ends with an error.
 func TestPlay(t *testing.T) {
 	ready := func(name string) *corev1.Pod {
 		pod := named(name)

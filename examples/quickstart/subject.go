@@ -79,5 +79,5 @@ func (s *subject[T]) edit(ctx context.Context, change func(T)) (edit[T], error) 
 	return e, nil
 }
 
-// explained returns a reason as a text that is short enough for a row of the table.
+// explained returns a reason as a text that fits into a row of the table.
 func explained(r reason.Reason) string { return fmt.Sprintf("%s (%s)", r.Path, r.Code) }

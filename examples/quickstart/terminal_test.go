@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// terminal interprets the table's output like a terminal emulator.
+// terminal is a terminal emulator for tests: it interprets the output of the table.
 type terminal struct {
 	size
-	scrolled []string // lines that have left at the top
-	screen   []string // lines down to the lowest written line
+	scrolled []string // lines that have scrolled off the top
+	screen   []string // lines from the top of the screen to the lowest written line
 	row, col int
 	wraps    int // the number of wrapped lines
 }
 
-// Write knows only the sequences used by the table.
+// Write interprets only the escape sequences that the table uses.
 func (t *terminal) Write(p []byte) (int, error) {
 	text := []rune(string(p))
 	for i := 0; i < len(text); i++ {
@@ -61,7 +61,7 @@ func (t *terminal) escape(param string, command rune) {
 
 func firstRunes(s string, n int) string { return string([]rune(s)[:min(n, len([]rune(s)))]) }
 
-// reach makes the line of the cursor exist.
+// reach adds empty lines down to the line of the cursor.
 func (t *terminal) reach() {
 	for len(t.screen) <= t.row {
 		t.screen = append(t.screen, "")
@@ -90,7 +90,7 @@ func (t *terminal) newline() {
 	t.scroll()
 }
 
-// scroll moves lines out at the top until the cursor is on the screen.
+// scroll moves lines off the top until the cursor is on the screen.
 func (t *terminal) scroll() {
 	for t.row >= t.height {
 		t.scrolled, t.screen = append(t.scrolled, t.screen[0]), t.screen[1:]
@@ -98,7 +98,8 @@ func (t *terminal) scroll() {
 	}
 }
 
-// resize wraps lines grown too long, and fetches lines back if the screen has more room, as usual terminals do.
+// resize wraps lines that are too long for the new width. If the screen has grown, resize brings lines back that have
+// scrolled off the top, as usual terminals do.
 func (t *terminal) resize(s size) {
 	t.reach()
 	cursor, before := t.screen[t.row:], t.screen[:t.row]

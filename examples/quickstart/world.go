@@ -20,7 +20,7 @@ import (
 // row is the row of a Pod in the table.
 type row struct {
 	name, revision, node, ip string
-	place                    string // the place of the Pod; a Pod's replacement has the same place
+	place                    string // the identity of the Pod, such as the Node; the Pod's replacement has the same place
 	at                       string // the Node, if the table shows Nodes in place of Pod names
 	version                  string // resourceVersion of the Pod's last event
 	uid                      types.UID
@@ -29,7 +29,8 @@ type row struct {
 	how, why                 string
 }
 
-// cause explains an event of a Pod: how describes the event in a word, why is the reason, and line is a text with both.
+// cause explains an event of a Pod: how names the event in a word, why is the reason, and line is a text that
+// contains both.
 type cause struct{ how, why, line string }
 
 // chapter explains why Pods are created and deleted in the current part of the show. A nil function gives no
@@ -61,7 +62,7 @@ func (t tally) String() string {
 // change returns the places before and after as a text.
 func (t tally) change() string { return cmp.Or(t.before, "none") + " -> " + cmp.Or(t.after, "none") }
 
-// touched returns the number of Pods with an event.
+// touched returns the number of Pods that were updated, recreated, created or deleted.
 func (t tally) touched() int { return t.updated + t.recreated + t.created + t.deleted }
 
 // world contains every Pod that an event of the watch has reported.
@@ -117,7 +118,7 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	r.ready = podstate.IsReady(pod)
 }
 
-// explain records in the row why a Pod was created or deleted.
+// explain records in the row r why the Pod was created or deleted.
 func (w *world) explain(r *row, pod *corev1.Pod, why func(*corev1.Pod) cause) {
 	if why == nil {
 		return
@@ -138,7 +139,7 @@ func (w *world) ready() int {
 	return n
 }
 
-// begin begins a chapter, and remembers the existing Pods, with which tally later compares.
+// begin begins a chapter, and records the existing Pods, so that tally can later compare the Pods.
 func (w *world) begin(c chapter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

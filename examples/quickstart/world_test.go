@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// seen is a Pod in an event.
+// seen returns a Pod as in an event of the watch.
 func seen(name, uid, version, revision string, ready bool) *corev1.Pod {
 	pod := named(name)
 	pod.UID, pod.ResourceVersion, pod.Labels[apps.LabelRevision] = types.UID(uid+"-0000-0000"), version, "web-"+revision
@@ -80,7 +80,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestShows: the drawn Pods equal the API server's Pods only after every event.
+// TestShows: world.shows returns true only after the world has seen every event of the API server's Pods.
 func TestShows(t *testing.T) {
 	w := newWorld(ordinalOf)
 	w.observe(watch.Added, seen("web-0", "a", "1", "old", true))

@@ -19,7 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/storagemigration"
 )
 
-// TestListsThatExpire: writing takes longer than the API server keeps the past. The list goes on where it was.
+// TestListsThatExpire: the continue token of the list expires, because the writes of a page take too long. The
+// migration continues with the next page.
 func TestListsThatExpire(t *testing.T) {
 	const objects, lifetime = 1200, 900
 	definition := crd("v2", "v1")
@@ -50,7 +51,7 @@ func TestListsThatExpire(t *testing.T) {
 				o.ApplyOptions(options)
 				list := l.(*unstructured.UnstructuredList)
 				if n := lists.Add(1); n > 60 {
-					cancel() // enough
+					cancel() // the test ends with an error instead of an endless loop
 				}
 				if o.Continue == "" {
 					listAt.Store(writes.Load())
@@ -63,7 +64,7 @@ func TestListsThatExpire(t *testing.T) {
 				}
 				if writes.Load()-listAt.Load() > lifetime {
 					err := apierrors.NewResourceExpired("The provided continue parameter is too old")
-					err.ErrStatus.ListMeta.Continue = o.Continue // from a later time
+					err.ErrStatus.ListMeta.Continue = o.Continue // a token for a later resourceVersion
 					listAt.Store(writes.Load())
 					return err
 				}
@@ -77,7 +78,7 @@ func TestListsThatExpire(t *testing.T) {
 	}
 }
 
-// interrupted is a clock whose user ends the program while it waits.
+// interrupted is a clock on which the program is ended as soon as the program waits.
 type interrupted struct {
 	*clocktesting.FakeClock
 
@@ -89,7 +90,8 @@ func (c interrupted) After(d time.Duration) <-chan time.Time {
 	return c.FakeClock.After(d)
 }
 
-// TestEndedWhileItSettles: a migration that is started again waits for API servers, too.
+// TestEndedWhileItSettles: a migration ends while it waits for the API servers to learn of the storage version. The
+// next migration waits again.
 func TestEndedWhileItSettles(t *testing.T) {
 	definition := crd("v2", "v1")
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))

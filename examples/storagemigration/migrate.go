@@ -43,7 +43,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Step describes how far the migration of a CRD has come.
+// Step describes the progress of the migration of a CRD.
 type Step struct {
 	CRD string
 	// From is the storage version before the migration. If nothing has to be migrated, From equals To.
@@ -118,7 +118,7 @@ type migration struct {
 	written int
 }
 
-// run completes the migration after store.
+// run migrates the objects after store has changed the CRD.
 func (m *migration) run(ctx context.Context) error {
 	crd, err := m.settled(ctx)
 	if err != nil {

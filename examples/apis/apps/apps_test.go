@@ -65,7 +65,8 @@ func TestGateDependencies(t *testing.T) {
 	}
 }
 
-// TestWireFormat pins every string read by other programs: a typo here would be a change of the API.
+// TestWireFormat compares every string that other programs read with a literal, because a changed string would break
+// these programs.
 func TestWireFormat(t *testing.T) {
 	want := map[string]string{
 		apps.LabelRevision:                                 "controller-revision-hash",

@@ -3,7 +3,7 @@ package apps
 // These are the Pod conditions that are also readiness gates.
 const (
 	// ConditionInPlaceUpdateReady is a readiness gate added by CloneSet to every Pod at creation. CloneSet writes the
-	// condition: The status is False with ReasonStartInPlaceUpdate when an update starts, and True without reason and
+	// condition: the status is False with ReasonStartInPlaceUpdate when an update starts, and True without reason and
 	// message when the update is complete or the Pod has never been updated.
 	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
@@ -60,17 +60,17 @@ const ConditionContainersRestarted = "ContainersRestarted"
 
 // These are the reasons of ConditionProgressing, in the order in which the controller checks the reasons.
 const (
-	// ReasonProgressAvailable is used with True: every replica is updated and available.
+	// ReasonProgressAvailable is used with the status True: every replica is updated and available.
 	ReasonProgressAvailable = "CloneSetAvailable"
-	// ReasonProgressPaused is used with True: the rollout is paused.
+	// ReasonProgressPaused is used with the status True: the rollout is paused.
 	ReasonProgressPaused = "CloneSetPaused"
-	// ReasonProgressPartitionAvailable is used with True: all Pods that the partition allows to update are updated and
-	// available.
+	// ReasonProgressPartitionAvailable is used with the status True: all Pods that the partition allows to update are
+	// updated and available.
 	ReasonProgressPartitionAvailable = "ProgressPartitionAvailable"
-	// ReasonProgressDeadlineExceeded is used with False: the deadline has passed. The message names the update
-	// revision.
+	// ReasonProgressDeadlineExceeded is used with the status False: the deadline has passed. The message names the
+	// update revision.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonProgressUpdated is used with True: the rollout is in progress.
+	// ReasonProgressUpdated is used with the status True: the rollout is in progress.
 	ReasonProgressUpdated = "CloneSetUpdated"
 )
 
@@ -117,8 +117,8 @@ const (
 	EventRestartingContainers = "RestartingContainers"
 	// EventFailedRestartContainers is a Warning: containers of a Pod cannot be restarted in place.
 	EventFailedRestartContainers = "FailedRestartContainers"
-	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
+	// EventCreatedImagePullJob reports an ImagePullJob for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"
-	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well.
+	// EventFailedCreateImagePullJob reports that no ImagePullJob could be created.
 	EventFailedCreateImagePullJob = "FailedCreateImagePullJob"
 )

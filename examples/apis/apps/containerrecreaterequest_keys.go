@@ -4,8 +4,8 @@ package apps
 const (
 	// LabelRequestPodUID is the UID of a request's Pod. Admission writes the value, which is immutable.
 	LabelRequestPodUID = "crr.apps.kruise.io/pod-uid"
-	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name. The
-	// value is written by admission; immutable.
+	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name.
+	// Admission writes the value, which is immutable.
 	LabelRequestNodeName = "crr.apps.kruise.io/node-name"
 	// LabelRequestActive is "true" until the request is completed. The value is written by admission, removed by the
 	// controller.

@@ -22,8 +22,8 @@ type GateSpec struct {
 
 // These are the gates of CloneSet and its webhooks.
 const (
-	// GateInPlaceUpdateEnvFromMetadata makes the node agent restart a container when a label or annotation to which the
-	// environment refers has changed. Default true; always off if GateKruiseDaemon is off.
+	// GateInPlaceUpdateEnvFromMetadata makes the node agent restart a container when a label or annotation to which
+	// the environment refers has changed. The default is true. The gate is always off if GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
 	// GateKruiseDaemon says that node agents run on the Nodes. Image jobs and runtime metadata need the node agents.
 	// The default is true.
@@ -153,8 +153,8 @@ func DefaultGates() map[Gate]bool {
 }
 
 // ResolveGates returns the values of all gates if the gates in set are set. A gate that set does not contain has its
-// default. If a gate depends on another gate, the gate is off if that gate is off. GateImagePullJob is on if a gate
-// that creates image jobs is on. Unknown names are kept in the result, so that callers can report the names.
+// default. A gate that depends on another gate is off if the other gate is off. GateImagePullJob is on if a gate that
+// creates image jobs is on. Unknown names are kept in the result, so that callers can report the names.
 func ResolveGates(set map[Gate]bool) map[Gate]bool {
 	gates := DefaultGates()
 	maps.Copy(gates, set)

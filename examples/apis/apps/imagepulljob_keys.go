@@ -2,8 +2,9 @@ package apps
 
 // These are the keys of NodeImage, ImagePullJob and ImageListPullJob.
 const (
-	// FinalizerImagePullJob keeps an ImagePullJob until its claims in NodeImages and its copies of Secrets are released.
-	// The value is written and removed by the controller.
+	// FinalizerImagePullJob prevents the deletion of an ImagePullJob until NodeImages do not list the job's image for
+	// the job any more, and the job's copies of Secrets are released. The value is written and removed by the
+	// controller.
 	FinalizerImagePullJob = "apps.kruise.io/deletion-protection"
 	// NamespacePullSecrets is the namespace with the copies of pull secrets, the only namespace whose Secrets agents may
 	// read.
@@ -17,7 +18,7 @@ const (
 	AnnotationSecretMode = "imagepulljobs.kruise.io/mode"
 	// LabelFakeNodeImage, with any value, keeps a NodeImage without a Node, for tests.
 	LabelFakeNodeImage = "apps.kruise.io/fake-nodeimage"
-	// AnnotationPullOrder on an ImagePullJob lists names of Nodes that begin first, in order: "n3,n1". The value is
+	// AnnotationPullOrder on an ImagePullJob lists names of Nodes that pull first, in order: "n3,n1". The value is
 	// written by users, and by controllers that know on which Nodes Pods are updated next.
 	AnnotationPullOrder = "workloadkit.io/pull-order"
 	// AnnotationPullThrough on an ImagePullJob or an ImageListPullJob says who pulls: PullThroughAgent or
@@ -25,14 +26,15 @@ const (
 	AnnotationPullThrough = "workloadkit.io/pull-through"
 	// PullThroughAgent lets the agents of the Nodes pull, with copies of pull secrets.
 	PullThroughAgent = "agent"
-	// PullThroughKubelet lets kubelets pull, for a Pod on each Node, with pull secrets of the job's own namespace.
+	// PullThroughKubelet lets kubelets pull: the controller creates a Pod on each Node, with pull secrets of the
+	// job's own namespace.
 	PullThroughKubelet = "kubelet"
 	// AnnotationPullReport on a Pod of an ImagePullJob says how far the pull is. The value is written by the controller.
 	AnnotationPullReport = "workloadkit.io/pull-report"
 	// LabelImagePullJobUID is the UID of a Pod's ImagePullJob. The value is written by the controller at creation.
 	LabelImagePullJobUID = "workloadkit.io/imagepulljob-uid"
-	// ConditionPulledByAgents on an ImagePullJob is True if agents pull on some Nodes although the job asks for
-	// kubelets. The message says why.
+	// ConditionPulledByAgents on an ImagePullJob is True if agents pull on some Nodes although the job asks kubelets
+	// to pull. The message says why.
 	ConditionPulledByAgents = "PulledByAgents"
 	// ConditionNodesMissing on an ImagePullJob is True if the job names Nodes that do not exist.
 	ConditionNodesMissing = "NodesMissing"

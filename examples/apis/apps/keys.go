@@ -10,7 +10,7 @@ const (
 	// AnnotationHashVersion marks a revision whose hash this project has computed, not OpenKruise. The value is the
 	// version of the hash function.
 	AnnotationHashVersion = "workloadkit.io/hash-version"
-	// AnnotationClaimTemplates holds the claim templates of a revision's Pods.
+	// AnnotationClaimTemplates contains the claim templates of a revision's Pods.
 	AnnotationClaimTemplates = "workloadkit.io/claim-templates"
 )
 
@@ -21,10 +21,10 @@ const (
 // given time or later is not restarted. OpenKruise has no such annotation.
 const AnnotationRestartContainers = "workloadkit.io/restart-containers"
 
-// AnnotationPlaceSince is, on a Pod with a place in a WorkloadSpread, the time at which the place was taken. The value
-// is written by the Pod webhook. If the API server stores the Pod within 2 s, no webhook is asked whether the Pod still
-// has the place: see the conditions of the webhook vpodplace.kb.io. Value: seconds since 1970 in decimal. OpenKruise
-// has no such annotation.
+// AnnotationPlaceSince is, on a Pod of a WorkloadSpread, the time at which the Pod was assigned to a subset. The
+// value is written by the Pod webhook. If the Pod's creationTimestamp differs from this time by 2 s or more, a second
+// webhook checks whether the Pod is still assigned: see the conditions of the webhook vpodplace.kb.io. Value: seconds
+// since 1970 in decimal. OpenKruise has no such annotation.
 const AnnotationPlaceSince = "workloadkit.io/place-since"
 
 // These are the labels on Pods.
@@ -180,8 +180,8 @@ const (
 	// LabelExcludePreparingDelete on a v1alpha1 object, with the value "true", has the same effect as the v1beta1 field
 	// spec.scaleStrategy.excludePreparingDelete. The value is written by users and by conversion.
 	LabelExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
-	// LabelDeleteProtection makes admission refuse the deletion of the object. The value is written by users. Value: a
-	// DeleteProtection constant; any other value protects nothing.
+	// LabelDeleteProtection makes admission refuse the deletion of the object. The value is written by users. Value:
+	// a DeleteProtection constant; any other value has no effect.
 	LabelDeleteProtection = "policy.kruise.io/delete-protection"
 	// DeleteProtectionAlways makes admission refuse the deletion as long as the label is present.
 	DeleteProtectionAlways = "Always"
@@ -218,6 +218,7 @@ const (
 	// EnvSidecarSetVersion is written by SidecarSet into sidecars. A change of the annotation from which the value is
 	// read never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"
-	// EnvSidecarSetVersionAlt is a second variable with a version, for hot upgrades.
+	// EnvSidecarSetVersionAlt is, in a sidecar with hot upgrades, the version of the second of the sidecar's two
+	// containers.
 	EnvSidecarSetVersionAlt = "SIDECARSET_VERSION_ALT"
 )

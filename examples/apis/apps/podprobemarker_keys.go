@@ -3,13 +3,14 @@ package apps
 // These are the keys of PodProbeMarkers and of enhanced liveness probes.
 const (
 	// FinalizerPodProbeMarker prevents the deletion of a PodProbeMarker until the Nodes no longer run the probes, and
-	// the marks of the Pods have been taken back. The value is written by the controller.
+	// the labels, annotations and conditions that the probes have set on Pods have been undone. The value is written
+	// by the controller.
 	FinalizerPodProbeMarker = "kruise.io/node-pod-probe-cleanup"
-	// AnnotationProbeMarks on a Pod lists what probes have set on the Pod, as JSON. OpenKruise has no such annotation.
-	// The value is written by the controller.
+	// AnnotationProbeMarks on a Pod lists the conditions, labels and annotations that probes have set on the Pod, as
+	// JSON. OpenKruise has no such annotation. The value is written by the controller.
 	AnnotationProbeMarks = "kruise.io/podprobe-marks"
-	// AnnotationPodProbeMarkerList on a Pod names the PodProbeMarkers of the Pod, separated by commas; selectors then do
-	// not count. The value is written at admission.
+	// AnnotationPodProbeMarkerList on a Pod names the PodProbeMarkers of the Pod, separated by commas. If a Pod has
+	// the annotation, selectors of PodProbeMarkers are ignored. The value is written at admission.
 	AnnotationPodProbeMarkerList = "kruise.io/podprobemarker-list"
 	// AnnotationUsingEnhancedLiveness on a new Pod, with the value "true", moves the liveness probes of the containers to
 	// the node agent, if the gate EnhancedLivenessProbe is on. The value is written by users.

@@ -14,8 +14,8 @@ const (
 	// AnnotationSidecarSetInPlaceState is, on a Pod, the progress of upgrades: a JSON object with an entry for each
 	// SidecarSet.
 	AnnotationSidecarSetInPlaceState = "kruise.io/sidecarset-inplace-update-state"
-	// AnnotationSidecarSetWorking on a Pod says, of the two containers that a hot upgrade needs, which container does
-	// the work: a JSON object with an entry for each sidecar.
+	// AnnotationSidecarSetWorking on a Pod says which of the two containers that a hot upgrade needs does the work: a
+	// JSON object with an entry for each sidecar.
 	AnnotationSidecarSetWorking = "kruise.io/sidecarset-working-hotupgrade-container"
 	// AnnotationSidecarSetVersionPrefix and AnnotationSidecarSetVersionAltPrefix are prefixes of annotations on a Pod.
 	// The prefix is followed by the name of one of the two containers that a hot upgrade needs. The value is the

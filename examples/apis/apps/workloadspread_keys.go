@@ -43,6 +43,6 @@ const (
 	EventPatchPodFailed = "PatchPodFailed"
 	// EventInvalidWorkloadSpread says why the spec is invalid.
 	EventInvalidWorkloadSpread = "InvalidWorkloadSpread"
-	// EventSubsetChosen names the subset for the next Pods, and says why the subsets before take no Pods.
+	// EventSubsetChosen names the subset for the next Pods, and says why earlier subsets take no Pods.
 	EventSubsetChosen = "SubsetChosen"
 )

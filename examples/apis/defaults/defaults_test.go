@@ -20,8 +20,8 @@ func Example() {
 	// Output: Always ClusterFirst Always
 }
 
-// TestPodTemplate compares a spec with its defaulted form. Every case gets the defaults of the Pod's spec itself and
-// the defaults of all containers; "want" leaves both out.
+// TestPodTemplate compares a spec with its defaulted form. The test adds the defaults of the Pod's spec itself and of
+// all containers to the "want" of every case.
 func TestPodTemplate(t *testing.T) {
 	tests := []struct {
 		name     string

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Options are the differences in defaults between kinds and feature gates. The zero value gives the defaults of
-// Kubernetes.
+// Options select among defaults that differ between kinds, or that depend on feature gates. The zero value gives the
+// defaults of Kubernetes.
 type Options struct {
 	// ContainerImagePullPolicy is the imagePullPolicy of containers that have none. If empty, the rule of Kubernetes
 	// applies: Always for the tag latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always.
@@ -80,8 +80,8 @@ func hostPorts(containers []corev1.Container) {
 	}
 }
 
-// Sidecar sets the defaults of an injected container. The startup probe is not changed: OpenKruise hashes a SidecarSet
-// without these defaults.
+// Sidecar sets the defaults of an injected container. Sidecar sets no defaults in the startup probe, because
+// OpenKruise computes the hash of a SidecarSet without such defaults.
 func Sidecar(c *corev1.Container) {
 	startup := c.StartupProbe
 	c.StartupProbe = nil

@@ -12,7 +12,7 @@ type Templates struct {
 }
 
 // Default fills in defaults in templates that differ from the stored templates: a default added by a newer version
-// would otherwise roll every Pod. The zero value of stored stands for a new object.
+// would otherwise update every Pod. The zero value of stored stands for a new object.
 func (t Templates) Default(stored Templates, opts Options) {
 	if stored.Pod == nil || !apiequality.Semantic.DeepEqual(t.Pod, stored.Pod) {
 		PodTemplate(t.Pod, opts)

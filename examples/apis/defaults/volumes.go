@@ -37,7 +37,7 @@ func volume(v *corev1.Volume) {
 	storageVolume(v)
 }
 
-// fileVolume covers the sources that show API data as files.
+// fileVolume sets the defaults of volume sources whose files contain data of the API.
 func fileVolume(v *corev1.Volume) {
 	if v.Secret != nil {
 		IfNil(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
@@ -69,7 +69,7 @@ func downwardFiles(items []corev1.DownwardAPIVolumeFile) {
 	}
 }
 
-// storageVolume covers the sources that name a storage system.
+// storageVolume sets the defaults of volume sources that name a storage system.
 func storageVolume(v *corev1.Volume) {
 	if v.ISCSI != nil {
 		setIfZero(&v.ISCSI.ISCSIInterface, iscsiInterface)

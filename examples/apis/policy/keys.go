@@ -1,4 +1,4 @@
-// Package policy holds the labels and annotations of the group policy.kruise.io.
+// Package policy contains the labels and annotations of the API group policy.kruise.io.
 package policy
 
 // Group is the API group of the policies.

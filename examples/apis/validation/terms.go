@@ -55,7 +55,7 @@ func LabelSelector(selector *metav1.LabelSelector, path *field.Path) field.Error
 	return errs
 }
 
-// NotTooMany returns an error if there are more terms than the controller reads; the terms are then not validated.
+// NotTooMany returns an error if there are more terms than [apps.MaxTerms]; callers then do not validate the terms.
 func NotTooMany(n int, path *field.Path) field.ErrorList {
 	if n <= apps.MaxTerms {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/node/imagepull"
 )
 
-// imageFlags are the flags about pulls of images.
+// imageFlags are the command line's flags for image pulls.
 type imageFlags struct {
 	workers                      int
 	registries                   []string
@@ -31,7 +31,7 @@ func (f *imageFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.pluginsPath, "plugin-bin-dir", "/kruise/plugins", "directory with the programs of the credential providers")
 }
 
-// read returns the settings. An error names the flag.
+// read returns the settings of the flags. An error names the invalid flag.
 func (f *imageFlags) read() (o daemon.Images, err error) {
 	o = daemon.Images{Root: f.root, Providers: f.providers, Plugins: f.pluginsPath}
 	o.Bounds = imagepull.Bounds{Pulls: f.workers, Registries: f.registries}
@@ -59,7 +59,8 @@ func bytesOf(flag, text string) (uint64, error) {
 	return uint64(quantity.Value()), nil //nolint:gosec // not negative
 }
 
-// windowOf reads a time of the day: begin and end, and the name of a time zone.
+// windowOf parses a window of the day, for example "22:00-06:00 Europe/Berlin": begin, end, and the name of a time
+// zone.
 func windowOf(text string) (w imagepull.Window, err error) {
 	if text == "" {
 		return w, nil

@@ -53,7 +53,7 @@ The agent runs once on each Node, with the Node's /var/run at /hostvarrun. It wa
 Environment:
   NODE_NAME   name of the Node; required`
 
-// flags are the flags of the command line. Flags of OpenKruise have the same name and the same default here.
+// flags are the flags of the command line. Flags that OpenKruise's daemon also has keep their names and defaults.
 type flags struct {
 	kubeconfig              string
 	address, metrics, pprof string

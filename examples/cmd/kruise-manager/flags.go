@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// flags are the flags of the command line: the flags of OpenKruise's manager that have an effect here.
+// flags are the flags of the command line that have an effect. Flags that OpenKruise's manager also has keep their
+// names.
 type flags struct {
 	getenv  func(string) string
 	all     *pflag.FlagSet
@@ -83,7 +84,8 @@ func (f *flags) addRateLimit(fs *pflag.FlagSet) {
 	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", 100, "objects beyond that in a burst")
 }
 
-// options returns the options of the manager. An error is always about the command line or the environment.
+// options returns the options of the manager. An error names an invalid value in the command line or in the
+// environment.
 func (f *flags) options() (manager.Options, error) {
 	out := f.set
 	err := f.validate()

@@ -19,8 +19,8 @@ const (
 )
 
 // spareGarbage sets the percentage for the garbage collector anew after each collection, as long as the process runs.
-// No fixed percentage suits all managers. With few Pods, a manager would spend a quarter of its time collecting 8 MiB
-// again and again. With many Pods, a manager would need too much memory.
+// No fixed percentage suits all managers. With few Pods, a manager would spend a quarter of its time on collections
+// of a heap of 8 MiB. With many Pods, a manager would need too much memory.
 func spareGarbage(percent int) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

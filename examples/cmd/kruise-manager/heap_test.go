@@ -28,7 +28,8 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-// TestSpareGarbageFollowsTheHeap: the percentage is set again and again, as the heap grows and shrinks.
+// TestSpareGarbageFollowsTheHeap: spareGarbage sets a new percentage after the heap has grown, and after the heap has
+// shrunk.
 func TestSpareGarbageFollowsTheHeap(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
@@ -37,7 +38,8 @@ func TestSpareGarbageFollowsTheHeap(t *testing.T) {
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
 	}
-	// The new percentage shows a moment after a collection: a goroutine of the runtime sets the percentage.
+	// The test must wait for the new percentage, because a goroutine of the Go runtime sets the percentage after the
+	// collection.
 	until := func(what string, is func(uint64) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); !is(percent()); runtime.GC() {

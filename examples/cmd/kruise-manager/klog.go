@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// unused is a flag of klog that has no effect here: about where log lines are written, or about the prefix of log
-// lines. This manager always writes log lines to standard error in a format of its own, but must accept command lines
-// that were written for other managers. The value is validated, and then ignored.
+// unused is a flag of klog that has no effect in this manager: such flags say where klog writes lines, or how a line
+// begins. This manager always writes log lines to standard error in a format of its own, but must accept command
+// lines that were written for other managers. The value is validated, and then ignored.
 type unused struct {
 	kind, text string
 	check      func(string) error

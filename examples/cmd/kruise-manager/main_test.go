@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestBadUsage: an unusable value ends with exit code 2 before any connection. The error names the value.
+// TestBadUsage: with an invalid value, the command ends with exit code 2 before any connection is made. The error
+// names the value.
 func TestBadUsage(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -116,8 +117,8 @@ func read(args ...string) (*flags, error) {
 	return f, fs.Parse(twoDashes(args))
 }
 
-// TestDefaults: a command line without flags gives OpenKruise's defaults (LG, MG-5). Only the number of requests per
-// second is unlimited here.
+// TestDefaults: without flags, all values are OpenKruise's defaults, except that the number of requests per second is
+// unlimited.
 func TestDefaults(t *testing.T) {
 	options := func(args ...string) manager.Options {
 		f, err := read(args...)
@@ -152,8 +153,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestFlagsOfKlogHaveNoEffect: flags of klog are accepted in each spelling, and reported as without effect, except v
-// and vmodule.
+// TestFlagsOfKlogHaveNoEffect: the command accepts flags of klog in each spelling, and logs that the flags have no
+// effect. The exceptions are v and vmodule.
 func TestFlagsOfKlogHaveNoEffect(t *testing.T) {
 	values := map[string]string{
 		"log_file_max_size": "7", "stderrthreshold": "WARNING", "alsologtostderrthreshold": "2", "log_backtrace_at": "main.go:7",
@@ -186,7 +187,7 @@ func TestFlagsOfKlogHaveNoEffect(t *testing.T) {
 	})
 }
 
-// said returns the log lines of a start about these flags, with the default gate KruiseDaemon off.
+// said returns the log lines about the given flags at the start of the manager. The gate KruiseDaemon is off.
 func said(t *testing.T, args ...string) []string {
 	t.Helper()
 	f, err := read(append(args, "--feature-gates=KruiseDaemon=false")...)
@@ -218,7 +219,7 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-// TestTwoDashes: only klog's names are rewritten, and only in front of "--".
+// TestTwoDashes: twoDashes changes only flags of klog, and only arguments before the argument "--".
 func TestTwoDashes(t *testing.T) {
 	in := []string{"-v=4", "-logtostderr", "-log_dir=/tmp", "-kubeconfig", "-", "--", "-logtostderr"}
 	want := []string{"-v=4", "--logtostderr", "--log_dir=/tmp", "-kubeconfig", "-", "--", "-logtostderr"}
@@ -227,7 +228,7 @@ func TestTwoDashes(t *testing.T) {
 	}
 }
 
-// TestGapsOfGatesAreSaid: a user who switches a gate on learns the gate's missing parts.
+// TestGapsOfGatesAreSaid: if a user switches on a gate whose feature is not built, the log says so.
 func TestGapsOfGatesAreSaid(t *testing.T) {
 	f, err := read("--feature-gates=DaemonWatchingPod=true")
 	if err != nil {

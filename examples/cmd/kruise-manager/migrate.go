@@ -63,7 +63,7 @@ func report(out io.Writer, step storagemigration.Step, to string, dryRun bool) {
 	default:
 		line = fmt.Sprintf("%d objects written", step.Written)
 	}
-	// An error means that nobody reads the output any more.
+	// An error of the output is ignored: the migration must continue even if the reader of the output has gone.
 	_, _ = fmt.Fprintf(out, "%s: %s\n", strings.TrimSpace(step.CRD), line)
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // validate returns an error for each invalid value, with the flag, the value and the allowed values. No value is
-// replaced silently: a zero is an error here, although elsewhere a zero means the default.
+// replaced silently: a zero on the command line is an error, although in the options of a package a zero means the
+// default.
 func (f *flags) validate() error {
 	problems := []error{f.validateLeaderElection(), f.validateRates()}
 	refuse := func(when bool, flag string, value any, want string) {
@@ -49,7 +50,8 @@ func (f *flags) validate() error {
 	return errors.Join(problems...)
 }
 
-// validateLeaderElection checks values that the leader election itself would refuse only after a connection was made.
+// validateLeaderElection checks the values for the leader election at the start. Without this check, client-go would
+// refuse invalid values only after a connection to the API server.
 func (f *flags) validateLeaderElection() error {
 	e := f.leader
 	problems := []error{

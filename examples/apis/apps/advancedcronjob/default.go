@@ -1,8 +1,8 @@
 // Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults, and
 // the names of its jobs?"
 //
-// The functions are pure and work on v1beta1, the hub. Templates are stored as written; jobs get the API server's
-// defaults when they are created.
+// The functions are pure and work on v1beta1, the hub of conversions. Templates are stored as written; jobs get the
+// API server's defaults when the jobs are created.
 package advancedcronjob
 
 import (

@@ -19,7 +19,7 @@ func pods() corev1.PodTemplateSpec {
 	}}
 }
 
-// valid returns a valid, defaulted object, after edits.
+// valid returns a valid object with defaults, and with the given edits.
 func valid(edits ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "default"}}
 	obj.Spec.Schedule = "0 3 * * *"

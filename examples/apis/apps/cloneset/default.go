@@ -1,7 +1,7 @@
-// Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in?"
+// Package cloneset answers "what does the API do with a CloneSet written by a user: the defaults?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. If the type is OnDelete,
-// rollingUpdate may be incomplete.
+// The functions are pure and work on v1beta1, the hub of conversions; webhooks convert v1alpha1 objects first. If the
+// type is OnDelete, rollingUpdate may be incomplete.
 package cloneset
 
 import (
@@ -21,8 +21,8 @@ const (
 	DefaultMaxUnavailable = "20%"
 )
 
-// DefaultOptions are the feature gates with an effect on defaulting. In the zero value both gates have the default,
-// off.
+// DefaultOptions are the feature gates with an effect on defaulting. In the zero value both gates are off, as by
+// default.
 type DefaultOptions struct {
 	// If TemplateNoDefaults is true, the Pod template and the claim templates are stored as written.
 	TemplateNoDefaults bool

@@ -81,7 +81,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreSettled shows that a take-over changes nothing.
+// TestStoredObjectsAreSettled: the defaults change nothing in objects stored by OpenKruise.
 func TestStoredObjectsAreSettled(t *testing.T) {
 	for _, name := range []string{"web", "old-api"} {
 		stored := readStored(t, name)

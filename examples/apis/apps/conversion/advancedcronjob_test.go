@@ -15,7 +15,7 @@ import (
 
 const (
 	imageList = `{"metadata":{"labels":{"a":"b"}},"spec":{"images":["nginx:1.25"],"completionPolicy":{"type":"Always"},"selector":{"names":["n"]}}}`
-	// keptList is the annotation about imageList.
+	// keptList is the annotation in which v1alpha1 keeps imageList.
 	keptList = `{"fields":[{"path":["spec","template","imageListPullJobTemplate"],"kept":` + imageList + `}]}`
 )
 
@@ -56,7 +56,7 @@ func TestAdvancedCronJobConversion(t *testing.T) {
 	}
 }
 
-// withoutEmpty drops null annotations.
+// withoutEmpty removes the annotations of an object if the annotations are null.
 func withoutEmpty(tree map[string]any) map[string]any {
 	if meta, ok := tree["metadata"].(map[string]any); ok && meta["annotations"] == nil {
 		delete(meta, "annotations")
@@ -64,7 +64,7 @@ func withoutEmpty(tree map[string]any) map[string]any {
 	return tree
 }
 
-// TestAdvancedCronJobRoom: missing room is reported before an object is stored.
+// TestAdvancedCronJobRoom: Check refuses an object if the values to keep do not fit into the annotation.
 func TestAdvancedCronJobRoom(t *testing.T) {
 	long := strings.Replace(imageList, "nginx", strings.Repeat("n", 300<<10), 1)
 	problems := conversion.Check([]byte(cronJob("v1beta1", "", `{"imageListPullJobTemplate":`+long+`}`)))

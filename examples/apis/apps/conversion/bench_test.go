@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// benchmarked are objects of v1alpha1 with a template of usual size.
+// benchmarked returns the metadata and the Pod template of the benchmarks' v1alpha1 objects, with a template of usual
+// size.
 func benchmarked() (metav1.ObjectMeta, corev1.PodTemplateSpec) {
 	labels := map[string]string{"app": "web", "team": "shop", "tier": "front"}
 	container := corev1.Container{

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestBroadcastJobJSON: nothing but the version changes, also where a value makes no sense.
+// TestBroadcastJobJSON: conversion changes only the version, even if values are invalid.
 func TestBroadcastJobJSON(t *testing.T) {
 	const object = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"BroadcastJob","metadata":{"name":"a","annotations":{"workloadkit.io/v1beta1-only":"x"}},
 		"spec":{"template":{"spec":{"containers":7}},"parallelism":123456789012345678901234567890,"unknown":true},"status":{"startTime":7}}`

@@ -34,7 +34,7 @@ func requestToAlpha(t *testing.T, obj *v1beta1.ContainerRecreateRequest) *v1alph
 	return result
 }
 
-// requestWords writes values relevant to conversion, too rare in the filler's output.
+// requestWords sets values that conversion treats specially, because the filler rarely produces such values.
 func (f *filler) requestWords(meta *metav1.ObjectMeta) {
 	for key, words := range map[string][]string{
 		apps.AnnotationRequestSyncContainerStatuses: {
@@ -59,7 +59,7 @@ func randomBetaRequest(data []byte) *v1beta1.ContainerRecreateRequest {
 	f := &filler{data}
 	f.object(&obj.ObjectMeta, &obj.Spec, &obj.Status)
 	f.requestWords(&obj.ObjectMeta)
-	obj.Status.Phase = []v1beta1.ContainerRecreateRequestPhase{"Pending", "Completed"}[f.choose(2)] // the schema accepts no further phase
+	obj.Status.Phase = []v1beta1.ContainerRecreateRequestPhase{"Pending", "Completed"}[f.choose(2)] // the schema accepts no other phase
 	for i := range obj.Status.Conditions {
 		c := &obj.Status.Conditions[i]
 		c.Type = []string{apps.ConditionPreRecreateGrace, "Other"}[f.choose(2)]
@@ -79,7 +79,8 @@ func randomAlphaRequest(data []byte) *v1alpha1.ContainerRecreateRequest {
 	return obj
 }
 
-// checkBetaRequest converts there and back, as objects and serialised, twice, and compares the source before and after.
+// checkBetaRequest converts an object to the second version and back, twice, as Go types and as JSON. The original
+// object must not change.
 func checkBetaRequest(t *testing.T, obj *v1beta1.ContainerRecreateRequest) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -126,7 +127,7 @@ func FuzzContainerRecreateRequestV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaRequest(t, randomAlphaRequest(data)) })
 }
 
-// FuzzContainerRecreateRequestNote: no annotation written by users does harm.
+// FuzzContainerRecreateRequestNote: whatever users write into the annotation, the conversion result is valid.
 func FuzzContainerRecreateRequestNote(f *testing.F) {
 	f.Add(`{"fields":[{"path":["status","conditions"],"kept":7}]}`, `[]`, "")
 	f.Add(`{"fields":[{"path":["status","conditions"],"kept":[{"type":"A","status":"True","lastTransitionTime":"2026-03-01t02:00:03z"}]}]}`, `[{}]`, "2026-03-01T02:00:03Z")
@@ -147,7 +148,8 @@ func FuzzContainerRecreateRequestNote(f *testing.F) {
 	})
 }
 
-// TestRandomContainerRecreateRequestRoundTrips is the repeatable part of the fuzzing.
+// TestRandomContainerRecreateRequestRoundTrips checks a fixed set of random objects in every run; the fuzz test
+// checks further objects.
 func TestRandomContainerRecreateRequestRoundTrips(t *testing.T) {
 	const rounds, length = 500, 400
 	random := rand.NewChaCha8([32]byte{3})
@@ -239,7 +241,7 @@ func TestContainerRecreateRequestToV1alpha1(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		conditions []metav1.Condition
-		text       string // annotation on v1beta1
+		text       string // the annotation on the v1beta1 object
 		want       string
 		wantNote   bool
 	}{
@@ -272,7 +274,8 @@ func TestContainerRecreateRequestToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestContainerRecreateRequestMergeRule edits an object in the version with less knowledge.
+// TestContainerRecreateRequestMergeRule edits the converted object, in the version that lacks some of the original's
+// fields, and converts the object back.
 func TestContainerRecreateRequestMergeRule(t *testing.T) {
 	at := time.Date(2026, 3, 1, 2, 0, 3, 0, time.UTC)
 	other := metav1.Condition{Type: "Other", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(at)}
@@ -301,7 +304,8 @@ func TestContainerRecreateRequestMergeRule(t *testing.T) {
 	})
 }
 
-// TestHostileContainerRecreateRequests converts storable objects: no conversion may fail or lose the spec.
+// TestHostileContainerRecreateRequests converts unusual objects that users can store. No conversion may fail or lose
+// the spec.
 func TestHostileContainerRecreateRequests(t *testing.T) {
 	long := strings.Repeat("x", 262_100)
 	for name, object := range map[string]string{
@@ -328,7 +332,8 @@ func TestHostileContainerRecreateRequests(t *testing.T) {
 	}
 }
 
-// TestCheckContainerRecreateRequest: the spelling of an annotation must have room in the second version.
+// TestCheckContainerRecreateRequest: Check refuses an object if the text of an annotation does not fit into the
+// converted object.
 func TestCheckContainerRecreateRequest(t *testing.T) {
 	object := func(padding int) []byte {
 		return []byte(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"ContainerRecreateRequest","metadata":{"annotations":{"a":"` + strings.Repeat("x", padding) +

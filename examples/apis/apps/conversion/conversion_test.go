@@ -193,7 +193,7 @@ func TestToV1alpha1(t *testing.T) {
 				apps.AnnotationImagePreDownloadTimeoutSeconds:      "60",
 				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "0",
 			},
-			wantNote: true, // that the stored object lacks such annotations
+			wantNote: true, // the note says that the stored object lacks such annotations
 		},
 		{
 			name: "V-41 annotations not in effect are not shown, those without a field stay",
@@ -254,7 +254,8 @@ func TestToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestMergeRule edits an object in the version with less knowledge.
+// TestMergeRule edits the converted object, in the version that lacks some of the original's fields, and converts the
+// object back.
 func TestMergeRule(t *testing.T) {
 	alpha := func(edit func(*v1alpha1.CloneSet)) *v1alpha1.CloneSet {
 		obj := &v1alpha1.CloneSet{}
@@ -332,7 +333,8 @@ func TestMergeRule(t *testing.T) {
 	}
 }
 
-// TestEditedAnnotationWins changes, in v1alpha1, the annotation for a field whose absence was kept.
+// TestEditedAnnotationWins: the note says that a field was absent, but a user has changed the annotation for the
+// field in v1alpha1. The user's value counts.
 func TestEditedAnnotationWins(t *testing.T) {
 	stored := &v1beta1.CloneSet{}
 	stored.Annotations = map[string]string{apps.AnnotationImagePreDownloadTimeoutSeconds: "60"}
@@ -348,7 +350,7 @@ func TestEditedAnnotationWins(t *testing.T) {
 	}
 }
 
-// TestReservedKeys puts each note on the wrong version, where the note must not survive.
+// TestReservedKeys puts the note of each version on an object of the other version. Conversion must remove the note.
 func TestReservedKeys(t *testing.T) {
 	const kept = `{"when":["ReCreate"],"fields":[{"path":["spec","scaleStrategy","disablePVCReuse"],"kept":true}]}`
 	alpha := &v1alpha1.CloneSet{}
@@ -414,7 +416,8 @@ func TestJSONRefuses(t *testing.T) {
 	}
 }
 
-// TestHostile converts storable objects: no conversion may fail, or make an object unacceptable to the API server.
+// TestHostile converts unusual objects that the API server can store. No conversion may fail, or return an object
+// that the API server would refuse.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	deep := strings.Repeat("[", 9_900) + strings.Repeat("]", 9_900)
@@ -468,7 +471,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// noted is an object with a foreign note, on both versions.
+// noted returns an object of each version, with a note that a user has written.
 func noted(field string) string {
 	note, err := json.Marshal(`{"when":["RollingUpdate","ReCreate"],"fields":[` + field + `]}`)
 	if err != nil {
@@ -478,7 +481,7 @@ func noted(field string) string {
 		apps.AnnotationV1alpha1Only, note, apps.AnnotationV1beta1Only, note)
 }
 
-// stored repeats the API server's checks of a converted object.
+// stored makes the checks that the API server makes of a converted object.
 func stored(t *testing.T, object []byte) {
 	t.Helper()
 	var meta metav1.PartialObjectMetadata
@@ -491,7 +494,7 @@ func stored(t *testing.T, object []byte) {
 	}
 }
 
-// TestCheck: values kept for the second version must have room there.
+// TestCheck: Check refuses an object if the values to keep do not fit into the annotation on the converted object.
 func TestCheck(t *testing.T) {
 	onDelete := func(filling string, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +

@@ -36,7 +36,7 @@ func daemonSetToAlpha(t *testing.T, obj *v1beta1.DaemonSet) *v1alpha1.DaemonSet 
 	return result
 }
 
-// daemonSetWords writes values relevant to conversion, too rare in the filler's output.
+// daemonSetWords sets values that conversion treats specially, because the filler rarely produces such values.
 func (f *filler) daemonSetWords(meta *metav1.ObjectMeta, strategy *v1beta1.DaemonSetUpdateStrategy) {
 	types := []v1beta1.RollingUpdateType{"", "Standard", "InPlaceIfPossible", "Surging"}
 	if rolling := strategy.RollingUpdate; rolling != nil {
@@ -68,8 +68,8 @@ func randomAlphaDaemonSet(data []byte) *v1alpha1.DaemonSet {
 	return obj
 }
 
-// checkBetaDaemonSet converts there and back, as objects and serialised, twice, and compares the source before and
-// after.
+// checkBetaDaemonSet converts an object to the second version and back, twice, as Go types and as JSON. The original
+// object must not change.
 func checkBetaDaemonSet(t *testing.T, obj *v1beta1.DaemonSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -164,7 +164,8 @@ func addDaemonSetSeeds(f *testing.F) {
 	}
 }
 
-// TestRandomDaemonSetRoundTrips is the repeatable part of the fuzzing.
+// TestRandomDaemonSetRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestRandomDaemonSetRoundTrips(t *testing.T) {
 	const rounds, length = 300, 400
 	random := rand.NewChaCha8([32]byte{2})
@@ -274,7 +275,8 @@ func TestDaemonSetToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestDaemonSetMergeRule edits an object in the version with less knowledge.
+// TestDaemonSetMergeRule edits the converted object, in the version that lacks some of the original's fields, and
+// converts the object back.
 func TestDaemonSetMergeRule(t *testing.T) {
 	t.Run("V-44 switched off in v1beta1, it stays off when v1alpha1 writes", func(t *testing.T) {
 		stored := &v1beta1.DaemonSet{}
@@ -332,7 +334,8 @@ func TestDaemonSetMergeRule(t *testing.T) {
 	}
 }
 
-// TestDaemonSetReservedKeys puts each note on the wrong version, where the note must not survive.
+// TestDaemonSetReservedKeys puts the note of each version on an object of the other version. Conversion must remove
+// the note.
 func TestDaemonSetReservedKeys(t *testing.T) {
 	const kept = `{"when":[""],"fields":[{"path":["spec","updateStrategy","type"],"kept":"OnDelete"}]}`
 	alpha, beta := &v1alpha1.DaemonSet{}, &v1beta1.DaemonSet{}
@@ -346,7 +349,8 @@ func TestDaemonSetReservedKeys(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNotesAreForeign: a note restores no value outside the conversion of the kind.
+// TestDaemonSetNotesAreForeign: a note restores only fields in the kind's conversion table, because any user may
+// write notes.
 func TestDaemonSetNotesAreForeign(t *testing.T) {
 	for _, key := range []string{"a", apps.AnnotationImagePreDownloadParallelism, apps.AnnotationV1beta1Only} {
 		beta := &v1beta1.DaemonSet{}
@@ -395,7 +399,7 @@ func TestDaemonSetJSON(t *testing.T) {
 	}
 }
 
-// TestHostileDaemonSets converts storable objects: no conversion may fail or lose the template.
+// TestHostileDaemonSets converts unusual objects that users can store. No conversion may fail or lose the template.
 func TestHostileDaemonSets(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for name, object := range map[string]string{
@@ -427,7 +431,8 @@ func TestHostileDaemonSets(t *testing.T) {
 	}
 }
 
-// TestCheckDaemonSet: values kept for the second version must have room there.
+// TestCheckDaemonSet: Check refuses an object if the values to keep do not fit into the annotation on the converted
+// object.
 func TestCheckDaemonSet(t *testing.T) {
 	object := func(version, spec string, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"DaemonSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) +

@@ -36,7 +36,7 @@
 // Conversion copies values as written, because templates may contain fields that the Go types lack, or invalid values.
 // A "kubectl apply" of an unchanged file with empty values such as false or [] must change nothing.
 //
-// # Room
+// # Size of the annotation
 //
 // Annotations can contain at most 256 KiB. If more would be needed, first empty values and then the longest fields are
 // left out of the annotation. An error is not possible: every stored object must be convertible, because a single

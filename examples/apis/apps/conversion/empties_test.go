@@ -24,7 +24,7 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// specs are the spec types of kinds with two versions, by kind: of v1alpha1 and of v1beta1.
+// specs returns the types of specs by kind: the type of v1alpha1, then the type of v1beta1.
 func specs() map[string][2]reflect.Type {
 	return map[string][2]reflect.Type{
 		"AdvancedCronJob":          {reflect.TypeFor[v1alpha1.AdvancedCronJobSpec](), reflect.TypeFor[v1beta1.AdvancedCronJobSpec]()},
@@ -42,7 +42,8 @@ func specs() map[string][2]reflect.Type {
 	}
 }
 
-// drawEmpty draws a value of a type: most fields of structs are written, and most values say nothing.
+// drawEmpty returns a random value of a type. Most fields of structs are present, and most values are empty, such as
+// false or [].
 func drawEmpty(r *rand.Rand, t reflect.Type, depth int) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -89,14 +90,14 @@ func drawFields(r *rand.Rand, t reflect.Type, depth int, into map[string]any) {
 		switch {
 		case name == "" && field.Anonymous:
 			drawFields(r, field.Type, depth, into)
-		case name == "imageListPullJobTemplate", name == "strategy": // values without a place are refused, or dropped
+		case name == "imageListPullJobTemplate", name == "strategy": // admission refuses or drops such values
 		case name != "-" && depth < 7 && r.IntN(3) > 0:
 			into[name] = drawEmpty(r, field.Type, depth+1)
 		}
 	}
 }
 
-// missing returns the paths of written values that differ in read.
+// missing returns the paths of values in written that differ in read.
 func missing(path string, written, read any) (out []string) {
 	switch written := written.(type) {
 	case map[string]any:
@@ -128,8 +129,8 @@ func missing(path string, written, read any) (out []string) {
 	return nil
 }
 
-// TestEmptyValuesSurvive: every value written in a version, including false and 0, survives the way through the second
-// version. So applying an unchanged file changes nothing.
+// TestEmptyValuesSurvive: conversion to the second version and back keeps every value that a user has written,
+// including false and 0. So applying an unchanged file changes nothing.
 func TestEmptyValuesSurvive(t *testing.T) {
 	for kind, types := range specs() {
 		group := "apps.kruise.io/"

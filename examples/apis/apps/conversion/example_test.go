@@ -21,7 +21,7 @@ func Example() {
 	// {"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{},"spec":{"scaleStrategy":{"excludePreparingDelete":true},"updateStrategy":{"rollingUpdate":{"paused":true},"type":"OnDelete"}}}
 }
 
-// Fields without a place in v1alpha1, annotations and labels in place of fields, other names, and notes.
+// The example shows fields that v1alpha1 lacks, annotations and labels in place of fields, renamed fields, and notes.
 func ExampleJSON() {
 	for _, object := range []struct{ content, version string }{
 		{`{"apiVersion":"apps.kruise.io/v1beta1","kind":"StatefulSet","spec":{"reserveOrdinals":[1,"4-6"]}}`, "apps.kruise.io/v1alpha1"},

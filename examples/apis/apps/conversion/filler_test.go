@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// filler fills objects from a stream of bytes, steered by a fuzzer. An exhausted stream gives zeros.
+// filler fills objects with values read from bytes, which a fuzzer chooses. After the last byte, all values are zero.
 type filler struct{ data []byte }
 
 func (f *filler) choose(n int) int {
@@ -26,7 +26,7 @@ func (f *filler) choose(n int) int {
 	return b % n
 }
 
-// word draws a value with a meaning in some field, so fields meet meaningful values by accident.
+// word returns one of the strings that have a meaning in some field, so that fields often get such values.
 func (f *filler) word() string {
 	words := []string{
 		"", "true", "5", "+5", "30%", "99999999999", "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete",

@@ -33,7 +33,7 @@ func to[D, S any](src *S) (*D, error) {
 	if err := decode.Object(raw, dst); err != nil {
 		return nil, err
 	}
-	_, err = json.Marshal(dst) // refuses an object that was not decoded in full
+	_, err = json.Marshal(dst) // an error for an object with undecodable fields
 	return dst, err
 }
 

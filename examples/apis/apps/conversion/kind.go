@@ -11,16 +11,17 @@ const alpha, beta = 0, 1
 // kind describes how objects of a kind are converted.
 type kind struct {
 	moves []move
-	// settle rewrites a second notation of a value in a v1alpha1 object to the usual notation, before the moves. If
-	// settle is nil, there is no second notation.
+	// settle runs before the moves. For a value that a v1alpha1 object may express in two ways, settle rewrites the
+	// less usual way to the usual way. If settle is nil, there is no such value.
 	settle func(object)
 	// always lists the paths of JSON objects that conversion adds in both versions if the objects are missing.
 	always []path
-	// when lists the paths of values, by version, on which the meaning of the fields in depends depends.
+	// when lists, by version, the paths of values that determine the meaning of the fields whose paths are in
+	// depends.
 	when    [2][]path
 	depends []string
-	// takes reports whether the value of a betaOnly field may be restored from the annotation; nil means that every
-	// value of the Go type is accepted.
+	// takes reports whether the value of a field that only v1beta1 has (see betaOnly) may be restored from the
+	// annotation. If takes is nil, every value of the Go type is accepted.
 	takes func(o object, value any) bool
 
 	// The function table sets the following fields.

@@ -181,8 +181,8 @@ func (f keptField) weight() int {
 	return len(f.Shown) + len(f.Kept)
 }
 
-// saysNothing reports whether most fields treat both values in the same way as a missing value. A zero is not treated
-// in this way.
+// saysNothing reports whether both values mean the same as a missing value in most fields, such as false or an empty
+// list. The number 0 is not such a value.
 func (f keptField) saysNothing() bool {
 	nothing := []string{"", "null", "false", `""`, "{}", "[]"}
 	return slices.Contains(nothing, string(f.Shown)) && slices.Contains(nothing, string(f.Kept))

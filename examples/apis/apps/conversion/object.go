@@ -155,7 +155,7 @@ func decoded(raw []byte) (value any) {
 	return value
 }
 
-// encoded encodes a value that can certainly be encoded.
+// encoded returns a value as JSON. Callers pass only values for which an error is impossible.
 func encoded(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {

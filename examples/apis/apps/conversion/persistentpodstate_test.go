@@ -22,7 +22,8 @@ const podStateBeta = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"PersistentP
 		"preferredPersistentTopology":[{"weight":100,"preference":{"keys":["host","rack"]}},{"weight":1,"preference":{"keys":[]}}]},
 	"status":{"observedGeneration":1,"podStates":{"keys":{"nodeName":"n1","nodeTopologyLabels":{"keys":"v"}}}}}`
 
-// TestPersistentPodStateRenames: the lists of keys get the names of the version, and nothing else is touched.
+// TestPersistentPodStateRenames: conversion renames the lists of keys, whose names differ between the versions, and
+// changes nothing else.
 func TestPersistentPodStateRenames(t *testing.T) {
 	for _, c := range []struct{ name, from, version, want string }{
 		{"PS to v1beta1", podStateAlpha, "v1beta1", podStateBeta},
@@ -66,7 +67,8 @@ func FuzzPersistentPodStateRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkPodState(t, data) })
 }
 
-// TestPersistentPodStateRoundTrips is the part of the fuzzing repeated by every run.
+// TestPersistentPodStateRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestPersistentPodStateRoundTrips(t *testing.T) {
 	repeat(t, 9, checkPodState)
 }

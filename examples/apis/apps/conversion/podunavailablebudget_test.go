@@ -33,7 +33,7 @@ func budgetToAlpha(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) *polic
 	return result
 }
 
-// budgetWords sets the values read by conversion, because the filler hits the values too seldom.
+// budgetWords sets values that conversion treats specially, because the filler rarely produces such values.
 func (f *filler) budgetWords(meta *metav1.ObjectMeta) {
 	for _, word := range []struct {
 		key    string
@@ -72,7 +72,8 @@ func randomAlphaBudget(data []byte) *policyv1alpha1.PodUnavailableBudget {
 	return obj
 }
 
-// checkBetaBudget converts there and back, as objects and serialised, twice, and checks that the source is unchanged.
+// checkBetaBudget converts an object to the second version and back, twice, as Go types and as JSON. The original
+// object must not change.
 func checkBetaBudget(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -127,7 +128,8 @@ func FuzzPodUnavailableBudgetV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaBudget(t, randomAlphaBudget(data)) })
 }
 
-// TestRandomPodUnavailableBudgetRoundTrips is the part of the fuzzing repeated by every run.
+// TestRandomPodUnavailableBudgetRoundTrips checks a fixed set of random objects in every run; the fuzz test checks
+// further objects.
 func TestRandomPodUnavailableBudgetRoundTrips(t *testing.T) {
 	const rounds, length = 500, 300
 	random := rand.NewChaCha8([32]byte{4})
@@ -178,7 +180,8 @@ func TestPodUnavailableBudgetAnnotations(t *testing.T) {
 	}
 }
 
-// TestIgnoredPodsAreKept: v1alpha1 has no place for ignoredPodSelector, and an edit in v1alpha1 loses nothing.
+// TestIgnoredPodsAreKept: v1alpha1 has no field ignoredPodSelector, but an edit in v1alpha1 does not lose the
+// selector.
 func TestIgnoredPodsAreKept(t *testing.T) {
 	stored := &policyv1beta1.PodUnavailableBudget{}
 	stored.Spec.IgnoredPodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"debug": "yes"}}

@@ -31,7 +31,8 @@ func treeOf(t *testing.T, text []byte) map[string]any {
 	return tree
 }
 
-// TestResourceDistributionRenames: the two fields get the names of the version, and nothing else is touched.
+// TestResourceDistributionRenames: conversion renames the two fields whose names differ between the versions, and
+// changes nothing else.
 func TestResourceDistributionRenames(t *testing.T) {
 	for _, c := range []struct{ name, from, version, want string }{
 		{"RD to v1beta1", distributionAlpha, "v1beta1", distributionBeta},
@@ -74,7 +75,8 @@ func FuzzResourceDistributionRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkDistribution(t, data) })
 }
 
-// TestResourceDistributionRoundTrips is the part of the fuzzing repeated by every run.
+// TestResourceDistributionRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestResourceDistributionRoundTrips(t *testing.T) {
 	repeat(t, 7, checkDistribution)
 }

@@ -43,7 +43,7 @@ func randomAlpha(data []byte) *v1alpha1.CloneSet {
 	return obj
 }
 
-// checkBeta converts there and back, twice, and checks that the source is unchanged.
+// checkBeta converts an object to v1alpha1 and back, twice. The original object must not change.
 func checkBeta(t *testing.T, obj *v1beta1.CloneSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -84,7 +84,7 @@ func FuzzV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlpha(t, randomAlpha(data)) })
 }
 
-// TestRandomRoundTrips is the part of the fuzzing repeated by every run.
+// TestRandomRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further objects.
 func TestRandomRoundTrips(t *testing.T) {
 	const rounds, length = 400, 400
 	random := rand.NewChaCha8([32]byte{1})
@@ -101,7 +101,7 @@ func TestRandomRoundTrips(t *testing.T) {
 	}
 }
 
-// FuzzForeignNote shows that users can write anything into the annotation without harm.
+// FuzzForeignNote: whatever users write into the annotation, the conversion result is valid.
 func FuzzForeignNote(f *testing.F) {
 	f.Add(`{"when":["ReCreate"],"fields":[{"path":["spec","updateStrategy"],"kept":7}]}`)
 	f.Add(`{"when":["RollingUpdate",""],"fields":[{"path":["spec","scaleStrategy"],"shown":{}}]}`)
@@ -140,7 +140,7 @@ func checkBothWays[B, A any](t *testing.T, beta B, alpha A, toAlpha func(B) (A, 
 	}
 }
 
-// repeat plays a part of the fuzzing in every run.
+// repeat runs the check of a fuzz test with a fixed set of random inputs.
 func repeat(t *testing.T, seed byte, check func(*testing.T, []byte)) {
 	t.Helper()
 	random, data := rand.NewChaCha8([32]byte{seed}), make([]byte, 400)

@@ -38,7 +38,7 @@ func sidecarSetToAlpha(t *testing.T, obj *v1beta1.SidecarSet) *v1alpha1.SidecarS
 	return result
 }
 
-// sidecarSetWords sets the values read by conversion, because the filler hits the values too seldom.
+// sidecarSetWords sets values that conversion treats specially, because the filler rarely produces such values.
 func (f *filler) sidecarSetWords(meta *metav1.ObjectMeta, selector **metav1.LabelSelector) {
 	if value := []string{"-", "", "v1", "v2"}[f.choose(4)]; value != "-" {
 		if meta.Labels == nil {
@@ -69,8 +69,8 @@ func randomAlphaSidecarSet(data []byte) *v1alpha1.SidecarSet {
 	return obj
 }
 
-// checkBetaSidecarSet converts there and back, as objects and serialised, twice, and checks that the source is
-// unchanged.
+// checkBetaSidecarSet converts an object to the second version and back, twice, as Go types and as JSON. The original
+// object must not change.
 func checkBetaSidecarSet(t *testing.T, obj *v1beta1.SidecarSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -132,7 +132,8 @@ func FuzzSidecarSetV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaSidecarSet(t, randomAlphaSidecarSet(data)) })
 }
 
-// TestRandomSidecarSetRoundTrips is the part of the fuzzing repeated by every run.
+// TestRandomSidecarSetRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestRandomSidecarSetRoundTrips(t *testing.T) {
 	const rounds, length = 300, 600
 	random := rand.NewChaCha8([32]byte{3})
@@ -141,7 +142,7 @@ func TestRandomSidecarSetRoundTrips(t *testing.T) {
 		if _, err := random.Read(data); err != nil {
 			t.Fatal(err)
 		}
-		// Short objects leave input for the important words.
+		// Short inputs leave bytes for the important values.
 		for _, part := range [][]byte{data, data[:random.Uint64()%uint64(length)]} {
 			checkBetaSidecarSet(t, randomBetaSidecarSet(part))
 			checkAlphaSidecarSet(t, randomAlphaSidecarSet(part))
@@ -234,7 +235,8 @@ func TestSidecarSetToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestSidecarSetMergeRule edits an object in the version without some of its fields.
+// TestSidecarSetMergeRule edits the converted object, in the version that lacks some of the original's fields, and
+// converts the object back.
 func TestSidecarSetMergeRule(t *testing.T) {
 	applied := &v1alpha1.SidecarSet{}
 	applied.Spec.Namespace, applied.Spec.NamespaceSelector = "team-a", &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}
@@ -320,7 +322,8 @@ func TestSidecarSetJSON(t *testing.T) {
 	}
 }
 
-// TestHostileSidecarSets converts objects that users can store. No conversion may fail, or lose the containers.
+// TestHostileSidecarSets converts unusual objects that users can store. No conversion may fail, or lose the
+// containers.
 func TestHostileSidecarSets(t *testing.T) {
 	for name, object := range map[string]string{
 		"containers that are a number":   `{"spec":{"containers":5}}`,
@@ -351,7 +354,8 @@ func TestHostileSidecarSets(t *testing.T) {
 	}
 }
 
-// TestCheckSidecarSet: the kept values must fit into the annotation for the target version.
+// TestCheckSidecarSet: Check refuses an object if the values to keep do not fit into the annotation on the converted
+// object.
 func TestCheckSidecarSet(t *testing.T) {
 	object := func(version, spec string, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"SidecarSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) +

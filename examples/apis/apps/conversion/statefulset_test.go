@@ -54,7 +54,7 @@ func randomAlphaSet(data []byte) *v1alpha1.StatefulSet {
 	return obj
 }
 
-// checkBetaSet converts there and back, as Go types and as JSON, and checks that the source is unchanged.
+// checkBetaSet converts an object to v1alpha1 and back, as Go types and as JSON. The original object must not change.
 func checkBetaSet(t *testing.T, obj *v1beta1.StatefulSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -112,7 +112,8 @@ func FuzzStatefulSetV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaSet(t, randomAlphaSet(data)) })
 }
 
-// TestRandomStatefulSetRoundTrips is the part of the fuzzing repeated by every run. V-43, V-45.
+// TestRandomStatefulSetRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestRandomStatefulSetRoundTrips(t *testing.T) {
 	const rounds, length = 400, 400
 	random := rand.NewChaCha8([32]byte{2})
@@ -129,7 +130,7 @@ func TestRandomStatefulSetRoundTrips(t *testing.T) {
 	}
 }
 
-// FuzzStatefulSetForeignNote shows that users can write anything into the annotation without harm.
+// FuzzStatefulSetForeignNote: whatever users write into the annotation, the conversion result is valid.
 func FuzzStatefulSetForeignNote(f *testing.F) {
 	f.Add(`{"fields":[{"path":["spec","reserveOrdinals"],"kept":7}]}`)
 	f.Add(`{"fields":[{"path":["spec","reserveOrdinals"],"kept":[3000000000]}]}`)
@@ -161,14 +162,14 @@ func FuzzStatefulSetForeignNote(f *testing.F) {
 	})
 }
 
-// TestStatefulSetToV1alpha1: fields missing in v1alpha1 are in the annotation and nowhere else, and come back after any
-// edit beside the annotation.
+// TestStatefulSetToV1alpha1: only the annotation contains the fields that v1alpha1 lacks, and the fields come back
+// unless a user edits the annotation.
 func TestStatefulSetToV1alpha1(t *testing.T) {
 	budget := intstr.FromString("30%")
 	tests := []struct {
 		name string
 		edit func(*v1beta1.StatefulSetSpec)
-		note string // its fields
+		note string // the fields of the note
 	}{
 		{"V-43 nothing", func(*v1beta1.StatefulSetSpec) {}, ""},
 		{"V-43 what both versions have", func(spec *v1beta1.StatefulSetSpec) {
@@ -223,7 +224,7 @@ func TestStatefulSetToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestStatefulSetShares: V-45, writing to the result leaves the source alone.
+// TestStatefulSetShares: writes to the result of a conversion do not change the source.
 func TestStatefulSetShares(t *testing.T) {
 	in := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
 	in.Spec.Template.Labels = map[string]string{"a": "b"}
@@ -236,7 +237,8 @@ func TestStatefulSetShares(t *testing.T) {
 	}
 }
 
-// TestStatefulSetReservedKeys: notes on the wrong version are dropped, and so is everything else in a note.
+// TestStatefulSetReservedKeys: conversion drops a note on an object of the wrong version, and unknown entries of a
+// note.
 func TestStatefulSetReservedKeys(t *testing.T) {
 	const kept = `{"fields":[{"path":["spec","ordinals"],"kept":{"start":3}}]}`
 	alpha := &v1alpha1.StatefulSet{}
@@ -251,8 +253,8 @@ func TestStatefulSetReservedKeys(t *testing.T) {
 	}
 }
 
-// TestStatefulSetJSONKeepsAll: values unknown to Go types or too large for Go types are carried over, and bad values
-// come back unchanged.
+// TestStatefulSetJSONKeepsAll: conversion keeps values that the Go types lack or cannot hold, and invalid values come
+// back unchanged.
 func TestStatefulSetJSONKeepsAll(t *testing.T) {
 	for name, spec := range map[string]string{
 		"unknown fields": `{"selector":{},"template":{"metadata":{"creationTimestamp":null},"spec":{"future":{"b":1.0,"a":[null]}}},` +
@@ -365,8 +367,8 @@ func TestStatefulSetHostile(t *testing.T) {
 	}
 }
 
-// TestStatefulSetCheck: the kept values must fit into the annotation for the target version. A value without room does
-// not stop conversion.
+// TestStatefulSetCheck: Check refuses an object if the values to keep do not fit into the annotation on the converted
+// object. Conversion still converts such an object.
 func TestStatefulSetCheck(t *testing.T) {
 	object := func(reserved, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"StatefulSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +

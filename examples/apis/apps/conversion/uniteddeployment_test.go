@@ -11,15 +11,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// united is a UnitedDeployment of CloneSets, with a strategy of update and of scaling, and a status.
+// united returns a UnitedDeployment with a CloneSet template, as JSON: with the given update strategy and scale
+// strategy of the template, and the given status.
 func united(version, update, scale, status string) string {
 	return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"UnitedDeployment","metadata":{"name":"u"},"spec":{"replicas":2,` +
 		`"template":{"cloneSetTemplate":{"metadata":{"labels":{"a":"b"}},"spec":{"unknown":12345678901234567890,"updateStrategy":` + update + `,"scaleStrategy":` + scale + `}}},` +
 		`"topology":{"subsets":[{"name":"a","patch":{"x":1}}]}},"status":` + status + `}`
 }
 
-// TestUnitedDeploymentConversion: numbers of subsets have a place in both versions, and a template in the form of
-// OpenKruise 1.9.0 is read.
+// TestUnitedDeploymentConversion: both versions show the numbers of the subsets, and conversion reads a template in
+// the form of OpenKruise 1.9.0.
 func TestUnitedDeploymentConversion(t *testing.T) {
 	const statuses = `"subsetStatuses":[{"name":"b","replicas":3,"readyReplicas":1,"partition":2},{"name":"a"}]`
 	for _, c := range []struct{ name, from, version, want string }{
@@ -74,7 +75,8 @@ func TestUnitedDeploymentConversion(t *testing.T) {
 	}
 }
 
-// checkUnited leaves out what only a v1alpha1 status may contradict.
+// checkUnited converts random objects of both versions to the other version and back. The v1alpha1 object has no
+// status, because fields of a v1alpha1 status may contradict each other.
 func checkUnited(t *testing.T, data []byte) {
 	t.Helper()
 	beta, alpha := &v1beta1.UnitedDeployment{}, &v1alpha1.UnitedDeployment{}
@@ -97,7 +99,8 @@ func FuzzUnitedDeploymentRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkUnited(t, data) })
 }
 
-// TestUnitedDeploymentRoundTrips is the part of the fuzzing repeated by every run.
+// TestUnitedDeploymentRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestUnitedDeploymentRoundTrips(t *testing.T) {
 	repeat(t, 11, checkUnited)
 }

@@ -31,8 +31,8 @@ const spreadBeta = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"WorkloadSprea
 		"subsetStatuses":[{"name":"a","replicas":1,"missingReplicas":0,"conditions":[{"type":"Schedulable","status":"True","reason":"Sufficient","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}],
 		"versionedSubsetStatuses":{"conditions":[{"name":"a","replicas":1,"missingReplicas":-1,"creatingPods":{"reason":"2026-01-01T00:00:00Z"}}]}}}`
 
-// TestWorkloadSpreadDifferences: two fields of subsets get the names of the version, conditions are completed, and
-// nothing else is touched.
+// TestWorkloadSpreadDifferences: conversion renames two fields of subsets, completes conditions, and changes nothing
+// else.
 func TestWorkloadSpreadDifferences(t *testing.T) {
 	const head = `{"apiVersion":"apps.kruise.io/`
 	for _, c := range []struct{ name, from, version, want string }{
@@ -92,7 +92,7 @@ func checkSpread(t *testing.T, data []byte) {
 		lists = append(lists, list)
 	}
 	for _, s := range slices.Concat(lists...) {
-		for i := range s.Conditions { // as the schema of v1beta1 demands, and v1alpha1 can hold
+		for i := range s.Conditions { // the values must be valid in v1beta1, and must exist in v1alpha1
 			s.Conditions[i].Reason, s.Conditions[i].ObservedGeneration = "R", 0
 			s.Conditions[i].LastTransitionTime = metav1.NewTime(time.Unix(int64(i+1), 0))
 		}
@@ -114,7 +114,8 @@ func FuzzWorkloadSpreadRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkSpread(t, data) })
 }
 
-// TestWorkloadSpreadRoundTrips is the part of the fuzzing repeated by every run.
+// TestWorkloadSpreadRoundTrips checks a fixed set of random objects in every run; the fuzz test checks further
+// objects.
 func TestWorkloadSpreadRoundTrips(t *testing.T) {
 	repeat(t, 11, checkSpread)
 }

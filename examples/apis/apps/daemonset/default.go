@@ -1,7 +1,7 @@
 // Package daemonset answers "what does the API do with a DaemonSet written by a user: the defaults?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks convert v1alpha1 objects first, after
-// [DefaultV1alpha1].
+// The functions are pure and work on v1beta1, the hub of conversions; webhooks call [DefaultV1alpha1] for v1alpha1
+// objects, and then convert the objects to v1beta1.
 package daemonset
 
 import (

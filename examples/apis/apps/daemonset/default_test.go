@@ -69,7 +69,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreSettled: a take-over changes nothing.
+// TestStoredObjectsAreSettled: the defaults change nothing in objects stored by OpenKruise.
 func TestStoredObjectsAreSettled(t *testing.T) {
 	stored := readStored(t)
 	obj := stored.DeepCopy()

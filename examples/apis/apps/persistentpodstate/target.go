@@ -22,7 +22,7 @@ func TargetKind(ref v1beta1.PersistentPodStateTarget) (schema.GroupKind, error) 
 // BuiltIn returns the kind StatefulSet of Kubernetes.
 func BuiltIn() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "StatefulSet"} }
 
-// Advanced returns the kind StatefulSet of this group.
+// Advanced returns the kind StatefulSet of the API group apps.kruise.io.
 func Advanced() schema.GroupKind { return schema.GroupKind{Group: apps.Group, Kind: "StatefulSet"} }
 
 // IsStatefulSet reports whether a kind is among the two kinds always allowed: the results of BuiltIn and Advanced.

@@ -24,8 +24,8 @@ type SidecarContainer struct {
 	// disabled.
 	// +optional
 	ShareVolumePolicy ShareVolumePolicy `json:"shareVolumePolicy,omitempty"`
-	// ShareVolumeDevicePolicy says whether the container gets the volume devices of the Pod's own containers. If unset,
-	// it does not.
+	// ShareVolumeDevicePolicy says whether the container gets the volume devices of the Pod's own containers. If
+	// unset, no volume devices are shared.
 	// +optional
 	ShareVolumeDevicePolicy *ShareVolumePolicy `json:"shareVolumeDevicePolicy,omitempty"`
 	// TransferEnv lists environment variables to copy from the Pod's own containers.
@@ -62,8 +62,8 @@ type SidecarUpgradeStrategy struct {
 	// UpgradeType is ColdUpgrade or HotUpgrade, and is immutable. The default is ColdUpgrade.
 	// +optional
 	UpgradeType SidecarUpgradeType `json:"upgradeType,omitempty"`
-	// HotUpgradeEmptyImage is the image of that container, of the two containers of a hot upgrade, which is idle. The
-	// type HotUpgrade requires this image.
+	// HotUpgradeEmptyImage is the image of the idle container: with the type HotUpgrade a sidecar has two containers,
+	// and only one of the two works at a time. The type HotUpgrade requires the field.
 	// +optional
 	HotUpgradeEmptyImage string `json:"hotUpgradeEmptyImage,omitempty"`
 }
@@ -85,9 +85,9 @@ type ShareVolumePolicy struct {
 	Type ShareVolumePolicyType `json:"type,omitempty"`
 }
 
-// TransferEnvVar names env variables of one of the Pod's own containers.
+// TransferEnvVar names environment variables of one of the Pod's own containers.
 type TransferEnvVar struct {
-	// SourceContainerName is the name of the container.
+	// SourceContainerName is the name of the container from which the variables are copied.
 	// +optional
 	SourceContainerName string `json:"sourceContainerName,omitempty"`
 	// SourceContainerNameFrom says where in the Pod the container's name is found, and takes precedence over
@@ -124,7 +124,7 @@ type SidecarResourcesPolicy struct {
 	// TargetContainersMode is sum or max.
 	// +kubebuilder:validation:Enum=sum;max
 	TargetContainersMode TargetContainersMode `json:"targetContainersMode"`
-	// TargetContainersNameRegex selects the Pod's containers by their names. Default .*
+	// TargetContainersNameRegex selects the Pod's containers by their names. The default is ".*", all containers.
 	// +optional
 	// +kubebuilder:default=".*"
 	TargetContainersNameRegex string `json:"targetContainersNameRegex,omitempty"`
@@ -208,7 +208,7 @@ const (
 	// InjectRevisionAlways means that all new Pods get the revision.
 	InjectRevisionAlways SidecarSetInjectRevisionPolicy = "Always"
 	// InjectRevisionPartial means that only Pods that would not be upgraded anyway get the revision: Pods that
-	// updateStrategy.selector does not select, or, with a partition in percent, this share of the Pods.
+	// updateStrategy.selector does not select, or, if the partition is a percentage, this percentage of the new Pods.
 	InjectRevisionPartial SidecarSetInjectRevisionPolicy = "Partial"
 )
 

@@ -33,8 +33,8 @@ type LifecycleHook struct {
 	// FinalizersHandler lists the finalizers that are handlers.
 	// +optional
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
-	// MarkPodNotReady makes the Pod not ready while the hook preDelete or inPlaceUpdate delays it. For preNormal the
-	// field has no effect. The default is false.
+	// MarkPodNotReady makes the Pod not ready while the hook preDelete or inPlaceUpdate delays the deletion or
+	// update. For preNormal the field has no effect. The default is false.
 	// +optional
 	MarkPodNotReady bool `json:"markPodNotReady,omitempty"`
 }

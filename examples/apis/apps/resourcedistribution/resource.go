@@ -46,9 +46,9 @@ type Resource struct {
 	template Object
 }
 
-// Read parses the resource stored in spec.resource. Read also applies the API server's changes to a Secret: stringData
-// becomes part of the data, and an unset type becomes Opaque. path is the path for problems. If there are problems, the
-// resource is nil.
+// Read parses the resource stored in spec.resource. Read also applies the API server's changes to a Secret:
+// stringData becomes part of the data, and an unset type becomes Opaque. The problems name fields below path. If
+// there are problems, the resource is nil.
 func Read(raw []byte, path *field.Path) (*Resource, field.ErrorList) {
 	if len(raw) == 0 {
 		return nil, field.ErrorList{field.Required(path, "a whole ConfigMap or Secret")}

@@ -29,7 +29,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// FuzzRead: every spec is read or refused with a path, and a copy equals the template apart from its metadata.
+// FuzzRead: for every spec, Read returns a resource or problems with paths, and a copy equals the template except for
+// the metadata.
 func FuzzRead(f *testing.F) {
 	f.Add(demo)
 	f.Add(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","labels":{"a":"b"},"finalizers":["x/y"]},"stringData":{"k":"v"},"type":"x"}`)

@@ -85,7 +85,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreSettled: a take-over changes nothing.
+// TestStoredObjectsAreSettled: the defaults change nothing in objects stored by OpenKruise.
 func TestStoredObjectsAreSettled(t *testing.T) {
 	for _, stored := range []*v1beta1.SidecarSet{readStored(t, "mesh"), readStored(t, "native")} {
 		obj := stored.DeepCopy()
@@ -98,7 +98,7 @@ func TestStoredObjectsAreSettled(t *testing.T) {
 	}
 }
 
-// TestDefault covers the cases missing in the stored objects.
+// TestDefault covers cases that the stored objects do not contain.
 func TestDefault(t *testing.T) {
 	var spec v1beta1.SidecarSetSpec
 	if err := yaml.UnmarshalStrict([]byte(`

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 )
 
-// TestHashes compares with hashes written by OpenKruise 1.9.
+// TestHashes compares the hashes with hashes written by OpenKruise 1.9.
 func TestHashes(t *testing.T) {
 	for _, tc := range []struct {
 		name, containers, init, hash, withoutImages string

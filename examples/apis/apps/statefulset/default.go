@@ -1,7 +1,7 @@
 // Package statefulset answers "what does the API do with a StatefulSet written by a user: the defaults and the
 // ordinals?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first.
+// The functions are pure and work on v1beta1, the hub of conversions; webhooks convert v1alpha1 objects first.
 package statefulset
 
 import (

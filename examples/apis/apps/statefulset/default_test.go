@@ -65,7 +65,7 @@ func TestDefaultAgreesWithStoredObject(t *testing.T) {
 	}
 }
 
-// TestStoredObjectIsSettled: a take-over changes nothing, with any gates on.
+// TestStoredObjectIsSettled: the defaults change nothing in an object stored by OpenKruise, whichever gates are on.
 func TestStoredObjectIsSettled(t *testing.T) {
 	for _, opts := range []statefulset.DefaultOptions{{}, everyGate()} {
 		stored := readStored(t)
@@ -86,7 +86,8 @@ func TestDefault(t *testing.T) {
 			},
 		}
 	}
-	// full is the defaulted empty spec, with all gates off except the templates' gates.
+	// full returns the defaults of an empty spec, with the given edit. Of the gates, only the gates for templates are
+	// on.
 	full := func(edit func(*v1beta1.StatefulSetSpec)) v1beta1.StatefulSetSpec {
 		spec := v1beta1.StatefulSetSpec{
 			Replicas: ptr[int32](1), RevisionHistoryLimit: ptr[int32](10), PodManagementPolicy: "OrderedReady", UpdateStrategy: rolling(),

@@ -1,6 +1,6 @@
-// Package uniteddeployment answers "what does the API make of a UnitedDeployment somebody writes: what is filled in?"
+// Package uniteddeployment answers "what does the API do with a UnitedDeployment written by a user: the defaults?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first.
+// The functions are pure and work on v1beta1, the hub of conversions; webhooks convert v1alpha1 objects first.
 package uniteddeployment
 
 import (
@@ -22,16 +22,16 @@ const (
 	DefaultUnschedulableDuration     int32 = 300
 )
 
-// DefaultOptions are the feature gates with an effect on defaulting. The zero value means that the gate is off.
+// DefaultOptions are the feature gates with an effect on defaulting. The zero value means that all gates are off.
 type DefaultOptions struct {
 	// TemplateNoDefaults means that the templates are stored as written.
 	TemplateNoDefaults bool
 }
 
-// Default sets the missing fields of a CloneSet. stored is the object before an update and nil on creation. An
-// unchanged template gets no new defaults, because a new default in a newer version would update every Pod. Defaults
-// inside a template are set only in statefulSetTemplate; the webhooks for workloads of all further kinds set the
-// defaults there. Default is idempotent.
+// Default sets the missing fields of a UnitedDeployment. stored is the object before an update and nil on creation.
+// An unchanged template gets no new defaults, because a new default in a newer version would update every Pod.
+// Defaults inside a template are set only in statefulSetTemplate; for templates of other kinds, the webhooks of the
+// kinds set the defaults in the workloads. Default is idempotent.
 func Default(obj, stored *v1beta1.UnitedDeployment, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// defaulted is a spec with the values filled in for any object.
+// defaulted returns a spec with the defaults that every object gets, after a change.
 func defaulted(change func(*v1beta1.UnitedDeploymentSpec)) v1beta1.UnitedDeploymentSpec {
 	spec := v1beta1.UnitedDeploymentSpec{
 		Replicas: new(int32(1)), RevisionHistoryLimit: new(int32(10)),
@@ -89,7 +89,7 @@ func TestDefaultFillsIn(t *testing.T) {
 	}
 }
 
-// TestDefaultOfTemplates: of the templates, StatefulSets of Kubernetes alone get defaults, when the template changes.
+// TestDefaultOfTemplates: only templates of Kubernetes' StatefulSets get defaults, and only if the template changes.
 func TestDefaultOfTemplates(t *testing.T) {
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i:v1"}}}}
 	sets := v1beta1.SubsetTemplate{StatefulSetTemplate: &v1beta1.StatefulSetTemplateSpec{Spec: appsv1.StatefulSetSpec{

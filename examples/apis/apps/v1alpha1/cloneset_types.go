@@ -56,8 +56,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every new Pod. A change affects only Pods that are created later, and
-	// makes no new revision. Unknown fields are kept.
+	// VolumeClaimTemplates describe the PersistentVolumeClaims of every new Pod. A change affects only Pods that are
+	// created later, and makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -92,8 +92,8 @@ type CloneSetScaleStrategy struct {
 	// replicas rounded up. If unset, there is no limit.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// If DisablePVCReuse is true, new Pods do not use the claims of lost Pods. The default is false. v1beta1 has the
-	// opposite field, and so the opposite default.
+	// If DisablePVCReuse is true, new Pods do not use the PersistentVolumeClaims of Pods that no longer exist. The
+	// default is false. v1beta1 has the opposite field, and so the opposite default.
 	// +optional
 	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
 }

@@ -58,8 +58,8 @@ type ContainerRecreateRequestStrategy struct {
 	// FailurePolicy is Fail or Ignore. The default is Fail.
 	// +optional
 	FailurePolicy v1beta1.ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
-	// If OrderedRecreate is true, a container is stopped only after the container before has been recreated. The
-	// default is false.
+	// If OrderedRecreate is true, a container is stopped only after the previous container in the list has been
+	// recreated. The default is false.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
 	// If ForceRecreate is true, containers that were restarted after the creation of the request are also stopped. The
@@ -70,8 +70,8 @@ type ContainerRecreateRequestStrategy struct {
 	// grace period.
 	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds is how long the Pod is made not ready before a container is stopped, in seconds. If
-	// unset, the Pod is not made not ready.
+	// UnreadyGracePeriodSeconds is how long before the stop of a container the Pod is made not ready, in seconds. If
+	// unset, the request does not change the Pod's readiness.
 	// +optional
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
 	// MinStartedSeconds is how long a new container must run before it counts as recreated, in seconds. The default is
@@ -102,7 +102,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
-	// Message says why the container failed.
+	// Message says why the container could not be recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled is true if the container was stopped for the request.

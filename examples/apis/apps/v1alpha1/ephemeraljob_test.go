@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestUndecodableEphemeralJobs: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodableEphemeralJobs: a list with invalid items is decoded, and an object with undecodable fields cannot be
+// encoded.
 func TestUndecodableEphemeralJobs(t *testing.T) {
 	const list = `{"items":[
 		{"spec":{"template":{"ephemeralContainers":[{"name":"a"}]},"paused":true},"status":{"match":2}},
@@ -63,7 +64,8 @@ func TestEphemeralJobConditions(t *testing.T) {
 	}
 }
 
-// TestEphemeralJobEnd: an ended job stays ended, whoever has written the status. Condition JobFailed is no end.
+// TestEphemeralJobEnd: a job whose status says that the job has ended counts as ended, whichever controller wrote the
+// status. Condition JobFailed alone does not mean that the job has ended.
 func TestEphemeralJobEnd(t *testing.T) {
 	at := func(s int64) *metav1.Time { return new(metav1.NewTime(time.Unix(s, 0))) }
 	failed := v1alpha1.EphemeralJobConditions{{Type: v1alpha1.EJobFailed, Status: corev1.ConditionTrue}}

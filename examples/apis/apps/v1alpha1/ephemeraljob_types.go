@@ -92,7 +92,7 @@ const (
 	EphemeralJobRunning EphemeralJobPhase = "Running"
 	// EphemeralJobPaused means that no containers are added, because the spec pauses the job.
 	EphemeralJobPaused EphemeralJobPhase = "Paused"
-	// EphemeralJobError means that the spec is invalid. The Pods are not changed in this phase.
+	// EphemeralJobError means that the spec is invalid. In this phase the controller does not change Pods.
 	EphemeralJobError EphemeralJobPhase = "Error"
 	// EphemeralJobUnknown means that no Node has reported an unfinished container yet.
 	EphemeralJobUnknown EphemeralJobPhase = "Unknown"
@@ -169,7 +169,7 @@ type EphemeralJobCondition struct {
 	Message string `json:"message,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *EphemeralJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain EphemeralJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -182,7 +182,7 @@ func (s EphemeralJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *EphemeralJobStatus) UnmarshalJSON(data []byte) error {
 	type plain EphemeralJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// NodeImage lists the images that a Node shall have. The mode of pull secrets is in v1beta1 alone.
+// NodeImage lists the images that a Node should have. Only v1beta1 has the mode of pull secrets.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -60,8 +60,8 @@ type ReferenceObject struct {
 	Namespace string `json:"namespace,omitempty"`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Tags are the tags for which the Secret may be used, and empty means all tags of the image. OpenKruise has no such
-	// field: there, every pull of the image may use the Secret.
+	// Tags are the tags for which the Secret may be used. If empty, the Secret may be used for all tags of the image.
+	// OpenKruise has no such field: in OpenKruise, every pull of the image may use the Secret.
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 }

@@ -114,7 +114,7 @@ type ContainerProbeState struct {
 	Message string `json:"message,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *NodePodProbeSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain NodePodProbeSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -127,7 +127,7 @@ func (s NodePodProbeSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *NodePodProbeStatus) UnmarshalJSON(data []byte) error {
 	type plain NodePodProbeStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

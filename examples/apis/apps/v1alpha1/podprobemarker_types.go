@@ -56,7 +56,7 @@ type PodContainerProbe struct {
 	// Probe has the handler and the timings. The thresholds and numbers of seconds are 1 by default, unlike those of the
 	// kubelet.
 	Probe ContainerProbeSpec `json:"probe"`
-	// MarkerPolicy says which labels and annotations a Pod gets in which state.
+	// MarkerPolicy says which labels and annotations a Pod gets in which state of the probe.
 	// +optional
 	// +patchMergeKey=state
 	// +patchStrategy=merge
@@ -71,14 +71,14 @@ type ContainerProbeSpec struct {
 	corev1.Probe `json:",inline"`
 }
 
-// ProbeMarkerPolicy says which labels and annotations a Pod gets in a state.
+// ProbeMarkerPolicy says which labels and annotations a Pod gets while a probe succeeds, or while a probe fails.
 type ProbeMarkerPolicy struct {
 	// State is Succeeded or Failed.
 	State ProbeState `json:"state"`
-	// Labels are set in the state, and removed in the other state.
+	// Labels are set while the probe is in the state State, and removed in the opposite state.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are set in the state, and removed in the other state.
+	// Annotations are set while the probe is in the state State, and removed in the opposite state.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -104,7 +104,7 @@ type PodProbeMarkerStatus struct {
 	MatchedPods int64 `json:"matchedPods,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *PodProbeMarkerSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain PodProbeMarkerSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -117,7 +117,7 @@ func (s PodProbeMarkerSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *PodProbeMarkerStatus) UnmarshalJSON(data []byte) error {
 	type plain PodProbeMarkerStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

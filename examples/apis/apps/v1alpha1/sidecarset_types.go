@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// SidecarSet injects containers into new Pods, and upgrades them in running Pods.
+// SidecarSet injects containers into new Pods, and upgrades the injected containers in running Pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

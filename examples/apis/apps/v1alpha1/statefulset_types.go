@@ -55,8 +55,8 @@ type StatefulSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every Pod, with names of the form TEMPLATE-STATEFULSET-ORDINAL. A change
-	// makes no new revision. Unknown fields are kept.
+	// VolumeClaimTemplates describe the PersistentVolumeClaims of every Pod. The names of the claims have the form
+	// TEMPLATE-STATEFULSET-ORDINAL. A change makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless

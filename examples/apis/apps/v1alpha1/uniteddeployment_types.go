@@ -63,7 +63,7 @@ type SubsetTemplate struct {
 	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
 	// +optional
 	StatefulSetTemplate *v1beta1.StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
-	// AdvancedStatefulSetTemplate is the template of StatefulSets of this group.
+	// AdvancedStatefulSetTemplate is the template of StatefulSets of the API group apps.kruise.io.
 	// +optional
 	AdvancedStatefulSetTemplate *v1beta1.AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
 	// CloneSetTemplate is the template of CloneSets.
@@ -76,7 +76,7 @@ type SubsetTemplate struct {
 
 // CloneSetTemplateSpec describes the CloneSets of subsets.
 type CloneSetTemplateSpec struct {
-	// CloneSets get the labels and annotations of the metadata.
+	// CloneSets get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -97,7 +97,7 @@ type UnitedDeploymentStatus struct {
 	// ReadyReplicas is the number of ready Pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Replicas is the number of Pods that labelSelector selects: all Pods that are not reserved.
+	// Replicas is the number of Pods that labelSelector selects: all Pods except reserved Pods (see reservedPods).
 	Replicas int32 `json:"replicas"`
 	// UpdatedReplicas is the number of Pods at the newest revision.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
@@ -110,7 +110,8 @@ type UnitedDeploymentStatus struct {
 	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
+	// CurrentRevision is the name of the revision that an update is replacing. Without an update in progress,
+	// CurrentRevision is the name of the newest revision.
 	CurrentRevision string `json:"currentRevision"`
 	// SubsetReplicas contains the numbers of Pods that the subsets should have, by subset name.
 	// +optional

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// cronJobFields are OpenKruise's fields. Metadata of templates is kept. status.observedSchedule is added: the time of a
-// schedule's change has to outlive a process.
+// cronJobFields returns the fields of OpenKruise, the metadata of templates, and status.observedSchedule. The status
+// records the time of a schedule's change, because a restarted manager needs the time.
 func cronJobFields(imageList bool) map[string]string {
 	fields := fieldsOf("", `object metadata spec status spec.template*
 		string apiVersion kind`)
@@ -91,8 +91,8 @@ func TestAdvancedCronJobCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableAdvancedCronJobs: a list is decoded despite invalid items, and an object not read in full is not
-// written.
+// TestUndecodableAdvancedCronJobs: a list with invalid items is decoded, and an object with undecodable fields cannot
+// be encoded.
 func TestUndecodableAdvancedCronJobs(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("AdvancedCronJobList")) {

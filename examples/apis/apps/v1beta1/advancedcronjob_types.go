@@ -55,7 +55,8 @@ type AdvancedCronJobSpec struct {
 	// Allow. If imageListPullJobTemplate is set, the default is Replace.
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// If Paused is true, no run is started; slots during the pause are skipped for good. The default is false.
+	// If Paused is true, no run is started; runs that would be due during the pause are never made up for. The
+	// default is false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
 	// SuccessfulJobsHistoryLimit is the number of successful runs to keep. The default is 3.
@@ -103,7 +104,7 @@ type CronJobTemplate struct {
 
 // BroadcastJobTemplateSpec describes the BroadcastJobs to create.
 type BroadcastJobTemplateSpec struct {
-	// BroadcastJobs get the labels and annotations of the metadata.
+	// BroadcastJobs get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -115,7 +116,7 @@ type BroadcastJobTemplateSpec struct {
 
 // ImageListPullJobTemplateSpec describes the ImageListPullJobs to create.
 type ImageListPullJobTemplateSpec struct {
-	// ImageListPullJobs get the labels and annotations of the metadata.
+	// ImageListPullJobs get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -154,12 +155,12 @@ type AdvancedCronJobStatus struct {
 	ObservedSchedule *ObservedSchedule `json:"observedSchedule,omitempty"`
 }
 
-// ObservedSchedule contains the schedule, the time zone and the pause of a spec. By comparing it with the spec, the
-// controller notices a change.
+// ObservedSchedule contains the schedule, the time zone and the pause of a spec. The controller compares an
+// ObservedSchedule with the spec to notice a change.
 type ObservedSchedule struct {
-	// Schedule is the schedule of the spec.
+	// Schedule is the value of spec.schedule.
 	Schedule string `json:"schedule"`
-	// TimeZone is the time zone of the spec.
+	// TimeZone is the value of spec.timeZone.
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 	// Paused is true if the spec pauses the schedule.
@@ -171,7 +172,7 @@ type ObservedSchedule struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *AdvancedCronJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain AdvancedCronJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -187,7 +188,7 @@ func (s *AdvancedCronJobSpec) UnmarshalJSON(data []byte) (err error) {
 	return nil
 }
 
-// refuse adds the undecodable fields of a template.
+// refuse adds the undecodable fields of a template to the undecodable fields of the spec.
 func (s *AdvancedCronJobSpec) refuse(template string, problems []decode.Problem) {
 	for _, problem := range problems {
 		problem.Path = template + problem.Path
@@ -201,7 +202,7 @@ func (s AdvancedCronJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *AdvancedCronJobStatus) UnmarshalJSON(data []byte) error {
 	type plain AdvancedCronJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

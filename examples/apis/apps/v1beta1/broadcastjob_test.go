@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestBroadcastJobCRDFields: both versions have OpenKruise's fields, and an additional field.
+// TestBroadcastJobCRDFields: both versions have OpenKruise's fields, and a single additional field.
 func TestBroadcastJobCRDFields(t *testing.T) {
 	fields := fieldsOf("", `object metadata spec status spec.completionPolicy spec.failurePolicy
 		string apiVersion kind spec.completionPolicy.type spec.failurePolicy.type
@@ -61,7 +61,8 @@ func TestBroadcastJobCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableBroadcastJobs: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodableBroadcastJobs: a list with invalid items is decoded, and an object with undecodable fields cannot be
+// encoded.
 func TestUndecodableBroadcastJobs(t *testing.T) {
 	const list = `{"items":[
 		{"spec":{"template":{"spec":{"restartPolicy":"Never"}},"paused":true},"status":{"active":2}},

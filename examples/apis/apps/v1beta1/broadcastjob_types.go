@@ -131,7 +131,7 @@ type BroadcastJobStatus struct {
 	// Conditions say how the job has ended, or why the job does not continue.
 	// +optional
 	Conditions []JobCondition `json:"conditions,omitempty"`
-	// StartTime is when the controller has first seen the job.
+	// StartTime is when the controller first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the job has ended, successfully or not.
@@ -164,7 +164,7 @@ const (
 	JobFailed JobConditionType = "Failed"
 	// JobPaused is True while the job is paused because Pods have failed.
 	JobPaused JobConditionType = "Paused"
-	// JobInvalidSpec is True while the spec contains invalid values. The Pods are not changed in this phase.
+	// JobInvalidSpec is True while the spec contains invalid values. Meanwhile the controller does not change Pods.
 	JobInvalidSpec JobConditionType = "InvalidSpec"
 	// JobFailedCreatePod is True while Pods cannot be created.
 	JobFailedCreatePod JobConditionType = "FailedCreatePod"
@@ -188,13 +188,13 @@ type JobCondition struct {
 	// Message is a text for users.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ObservedGeneration is the generation of the job that the condition Paused pauses: once the generation changes,
-	// the job continues.
+	// ObservedGeneration of the condition Paused is the generation of the job when the job was paused. Once the
+	// generation changes, the job continues.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *BroadcastJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain BroadcastJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -207,7 +207,7 @@ func (s BroadcastJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *BroadcastJobStatus) UnmarshalJSON(data []byte) error {
 	type plain BroadcastJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -57,8 +57,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every new Pod. A change affects only Pods that are created later, and
-	// makes no new revision. Unknown fields are kept.
+	// VolumeClaimTemplates describe the PersistentVolumeClaims of every new Pod. A change affects only Pods that are
+	// created later, and makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -97,8 +97,8 @@ type CloneSetScaleStrategy struct {
 	// replicas rounded up. If unset, there is no limit.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// If EnablePVCReuse is true, new Pods use the claims of lost Pods. The default is false. v1alpha1 has the opposite
-	// field, and so the opposite default.
+	// If EnablePVCReuse is true, new Pods use the PersistentVolumeClaims of Pods that no longer exist. The default is
+	// false. v1alpha1 has the opposite field, and so the opposite default.
 	// +optional
 	// +kubebuilder:default=false
 	EnablePVCReuse bool `json:"enablePVCReuse,omitempty"`
@@ -202,7 +202,8 @@ type CloneSetStatus struct {
 	// UpdateRevision is the name of the newest revision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
+	// CurrentRevision is the name of the revision that an update is replacing. Without an update in progress,
+	// CurrentRevision is the name of the newest revision.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// CollisionCount is the number of hash collisions that names of revisions have had.
@@ -231,8 +232,8 @@ func (s CloneSetSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status: the schema accepts times that Go does not, such as a time with a
-// small t. The next write of the status corrects the fields.
+// UnmarshalJSON leaves out invalid fields of a status, because the schema accepts times that Go cannot decode, such
+// as a time with a lower-case t. The next write of the status corrects the fields.
 func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
 	type plain CloneSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

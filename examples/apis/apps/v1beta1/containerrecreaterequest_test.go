@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// requestFields are in both versions of a ContainerRecreateRequest. OpenKruise has all fields but the sleep.
+// requestFields returns the fields that both versions of a ContainerRecreateRequest have. OpenKruise has the same
+// fields, except preStop.sleep.
 func requestFields() map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind spec.podName*
@@ -99,8 +100,8 @@ func TestContainerRecreateRequestIsRegistered(t *testing.T) {
 	}
 }
 
-// TestUndecodableContainerRecreateRequests: a list is decoded despite invalid items, and an object not read in full is
-// not written.
+// TestUndecodableContainerRecreateRequests: a list with invalid items is decoded, and an object with undecodable
+// fields cannot be encoded.
 func TestUndecodableContainerRecreateRequests(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"podName":"a","containers":[{"name":"app"}]}},

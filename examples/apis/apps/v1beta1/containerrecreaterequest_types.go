@@ -100,8 +100,8 @@ type ContainerRecreateRequestStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Fail;Ignore
 	FailurePolicy ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
-	// If OrderedRecreate is true, a container is stopped only after the container before has been recreated. The
-	// default is false.
+	// If OrderedRecreate is true, a container is stopped only after the previous container in the list has been
+	// recreated. The default is false.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
 	// If ForceRecreate is true, containers that were restarted after the creation of the request are also stopped. The
@@ -113,8 +113,8 @@ type ContainerRecreateRequestStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds is how long the Pod is made not ready before a container is stopped, in seconds. If
-	// unset, the Pod is not made not ready.
+	// UnreadyGracePeriodSeconds is how long before the stop of a container the Pod is made not ready, in seconds. If
+	// unset, the request does not change the Pod's readiness.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
@@ -129,7 +129,7 @@ type ContainerRecreateRequestStrategy struct {
 type ContainerRecreateRequestPhase string
 
 const (
-	// ContainerRecreateRequestPending means that the request or container waits for its turn.
+	// ContainerRecreateRequestPending means that work on the request or the container has not begun.
 	ContainerRecreateRequestPending ContainerRecreateRequestPhase = "Pending"
 	// ContainerRecreateRequestRecreating means that the request is in progress, or that the container is being
 	// recreated.
@@ -160,8 +160,8 @@ type ContainerRecreateRequestStatus struct {
 	// ContainerStatusSnapshot lists the running containers that were started after the creation of the request.
 	// +optional
 	ContainerStatusSnapshot []ContainerRecreateRequestContainerStatus `json:"containerStatusSnapshot,omitempty"`
-	// Conditions say what has happened. PreRecreateGrace is True once the Pod was made not ready; the transition time
-	// says when. Waiting is True while another request for the Pod must be completed first.
+	// Conditions say what has happened. PreRecreateGrace is True once the Pod was made not ready; lastTransitionTime
+	// is the time of the change. Waiting is True while another request for the Pod must be completed first.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -175,7 +175,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
 	Phase ContainerRecreateRequestPhase `json:"phase"`
-	// Message says why the container failed.
+	// Message says why the container could not be recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled is true if the container was stopped for the request.
@@ -196,7 +196,7 @@ type ContainerRecreateRequestContainerStatus struct {
 	ContainerID string `json:"containerID,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *ContainerRecreateRequestSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain ContainerRecreateRequestSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -209,7 +209,7 @@ func (s ContainerRecreateRequestSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *ContainerRecreateRequestStatus) UnmarshalJSON(data []byte) error {
 	type plain ContainerRecreateRequestStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schema is the part of OpenAPI used by the CRDs.
+// schema has the parts of an OpenAPI schema that the CRDs use.
 type schema struct {
 	Type        string            `json:"type"`
 	Format      string            `json:"format"`
@@ -56,7 +56,7 @@ type crd struct {
 	} `json:"spec"`
 }
 
-// describe names the type of a field in a word or two.
+// describe returns a short text for the type of a field.
 func (s schema) describe() string {
 	kind := s.Type
 	switch {
@@ -73,7 +73,7 @@ func (s schema) describe() string {
 	return kind
 }
 
-// flatten lists "path: type" of all fields below, with "*" after the names of required fields.
+// flatten adds all fields below a path to a map from path to type, with "*" after the names of required fields.
 func (s schema) flatten(path string, into map[string]string) {
 	into[path] = s.describe()
 	for name, property := range s.Properties {
@@ -103,7 +103,8 @@ func readCRD(t *testing.T, resource string) (crd, int) {
 	return c, len(raw)
 }
 
-// fieldsOf expands lines such as "int32 a b c" below a prefix.
+// fieldsOf expands each line such as "int32 a b c" to the fields a, b and c of type int32, with the prefix before the
+// paths.
 func fieldsOf(prefix, lines string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(lines) {
@@ -155,7 +156,7 @@ func lifecycleFields() map[string]string {
 	return fields
 }
 
-// cloneSetFields are in both versions of a CloneSet.
+// cloneSetFields returns the fields that both versions of a CloneSet have.
 func cloneSetFields() map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind
@@ -179,7 +180,7 @@ func cloneSetFields() map[string]string {
 	return fields
 }
 
-// statefulSetFields are in both versions of a StatefulSet.
+// statefulSetFields returns the fields that both versions of a StatefulSet have.
 func statefulSetFields() map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind
@@ -224,7 +225,8 @@ func TestCRDFields(t *testing.T) {
 	checkFields(t, "clonesets", alpha, beta)
 }
 
-// TestStatefulSetCRDFields: 3.1. The status missing from OpenKruise's v1alpha1 is served there too.
+// TestStatefulSetCRDFields: both versions have OpenKruise's fields, and v1alpha1 also has the status fields that
+// OpenKruise shows only in v1beta1.
 func TestStatefulSetCRDFields(t *testing.T) {
 	beta := statefulSetFields()
 	maps.Copy(beta, lifecycleFields())

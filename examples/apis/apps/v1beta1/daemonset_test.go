@@ -28,7 +28,7 @@ func readDaemonSetCRD(t *testing.T) crd {
 	return c
 }
 
-// daemonSetFields are in both versions of a DaemonSet.
+// daemonSetFields returns the fields that both versions of a DaemonSet have.
 func daemonSetFields() map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind
@@ -123,7 +123,8 @@ func TestDaemonSetIsRegistered(t *testing.T) {
 	}
 }
 
-// TestUndecodableDaemonSets: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodableDaemonSets: a list with invalid items is decoded, and an object with undecodable fields cannot be
+// encoded.
 func TestUndecodableDaemonSets(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"minReadySeconds":2,"selector":null,"template":{"metadata":{"name":"a"}}}},

@@ -177,7 +177,7 @@ type DaemonSetStatus struct {
 	UpdateRevision string `json:"updateRevision,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *DaemonSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain DaemonSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -190,7 +190,7 @@ func (s DaemonSetSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *DaemonSetStatus) UnmarshalJSON(data []byte) error {
 	type plain DaemonSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestUndecodable: a list is decoded with any templates, and an object not read in full is not written.
+// TestUndecodable: a list is decoded whatever the templates contain, and an object with undecodable fields cannot be
+// encoded.
 func TestUndecodable(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"replicas":2,"selector":null,"template":{"metadata":{"name":"a"}}}},
@@ -68,8 +69,8 @@ func TestSpecIsEncodedAsItIs(t *testing.T) {
 	}
 }
 
-// TestStatefulSetUndecodable: the same holds for StatefulSets. Their lists of numbers and their status can be invalid
-// too.
+// TestStatefulSetUndecodable: invalid StatefulSets are decoded in the same way. Their lists of numbers and their
+// status can be invalid too.
 func TestStatefulSetUndecodable(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"replicas":2,"reserveOrdinals":[1,"3-5"],"template":{"metadata":{"name":"a"}}}},

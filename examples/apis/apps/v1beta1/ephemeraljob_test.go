@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEphemeralJobCRD: OpenKruise's fields, names and columns, in a single version.
+// TestEphemeralJobCRD: the CRD has OpenKruise's fields, names and columns, and a single version.
 func TestEphemeralJobCRD(t *testing.T) {
 	fields := fieldsOf("", `object metadata spec status spec.selector* spec.template*
 		string apiVersion kind

@@ -52,8 +52,8 @@ type ImageListPullJobSpec struct {
 	// cannot be used together with Selector.
 	// +optional
 	PodSelector *ImagePullJobPodSelector `json:"podSelector,omitempty"`
-	// Parallelism is how many Nodes pull an image at the same time: an integer, also as a string. With 0, no Node begins.
-	// The default is 1.
+	// Parallelism is how many Nodes pull an image at the same time: an integer, also as a string. With 0, no Node
+	// starts a pull. The default is 1.
 	// +optional
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 	// PullPolicy contains the limits for the attempts to pull an image.
@@ -75,7 +75,7 @@ type ImageListPullJobSpec struct {
 
 // ImageListPullJobStatus is the report of the controller.
 type ImageListPullJobStatus struct {
-	// StartTime is when the controller has first seen the job.
+	// StartTime is when the controller first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the jobs of all images have ended.
@@ -86,7 +86,7 @@ type ImageListPullJobStatus struct {
 	// Active is the number of images that some Nodes pull now.
 	// +optional
 	Active int32 `json:"active"`
-	// Completed is the number of images whose job has an answer from every Node.
+	// Completed is the number of images that every Node has either pulled or failed to pull.
 	// +optional
 	Completed int32 `json:"completed"`
 	// Succeeded is the number of images that every Node has.
@@ -116,7 +116,7 @@ type FailedImageStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *ImageListPullJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain ImageListPullJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -129,7 +129,7 @@ func (s ImageListPullJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *ImageListPullJobStatus) UnmarshalJSON(data []byte) error {
 	type plain ImageListPullJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

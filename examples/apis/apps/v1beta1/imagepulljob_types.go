@@ -53,8 +53,8 @@ type ImagePullJobSpec struct {
 	// cannot be used together with Selector.
 	// +optional
 	PodSelector *ImagePullJobPodSelector `json:"podSelector,omitempty"`
-	// Parallelism is how many Nodes pull an image at the same time: an integer, also as a string. With 0, no Node begins.
-	// The default is 1.
+	// Parallelism is how many Nodes pull an image at the same time: an integer, also as a string. With 0, no Node
+	// starts a pull. The default is 1.
 	// +optional
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 	// PullPolicy contains the limits for the attempts to pull an image.
@@ -112,7 +112,7 @@ type SandboxConfig struct {
 
 // ImagePullJobStatus is the report of the controller.
 type ImagePullJobStatus struct {
-	// StartTime is when the controller has first seen the job.
+	// StartTime is when the controller first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the job has ended.
@@ -129,7 +129,7 @@ type ImagePullJobStatus struct {
 	// Failed is the number of Nodes that could not pull the image.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Message says how far the job is.
+	// Message describes the progress of the job for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// FailedNodes lists the names of failed Nodes.
@@ -157,7 +157,7 @@ type ImagePullJobFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *ImagePullJobSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain ImagePullJobSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -170,7 +170,7 @@ func (s ImagePullJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *ImagePullJobStatus) UnmarshalJSON(data []byte) error {
 	type plain ImagePullJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// NodeImage lists the images that a Node shall have. The name is the name of the Node: jobs write the spec, and the Node's agent
-// writes the status.
+// NodeImage lists the images that a Node should have. The object has the Node's name. The controllers of image jobs
+// write the spec, and the Node's agent writes the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -66,12 +66,12 @@ type ReferenceObject struct {
 	Namespace string `json:"namespace,omitempty"`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Mode is batch for a copy shared by several jobs, made by the manager. The copy may be missing for a moment, and
-	// the reference stays.
+	// Mode is batch if the Secret is a copy that the manager has made for several jobs. The copy may be missing for a
+	// moment; the reference then stays in the spec.
 	// +optional
 	Mode ReferenceMode `json:"mode,omitempty"`
-	// Tags are the tags for which the Secret may be used, and empty means all tags of the image. OpenKruise has no such
-	// field: there, every pull of the image may use the Secret.
+	// Tags are the tags for which the Secret may be used. If empty, the Secret may be used for all tags of the image.
+	// OpenKruise has no such field: in OpenKruise, every pull of the image may use the Secret.
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 }
@@ -98,11 +98,11 @@ type ImageTagSpec struct {
 	// Version is the number of the pull: a status of another version belongs to an earlier pull.
 	// +optional
 	Version int64 `json:"version,omitempty"`
-	// OwnerVersions are, by UID of the owner, the earliest version that answers an owner. A missing owner is answered by
-	// Version only. OpenKruise has no such field.
+	// OwnerVersions contains for each owner, by UID, the earliest version whose result is valid for the owner. For an
+	// owner without an entry, only the result of Version is valid. OpenKruise has no such field.
 	// +optional
 	OwnerVersions map[string]int64 `json:"ownerVersions,omitempty"`
-	// ImagePullPolicy is Always or IfNotPresent. Agents of OpenKruise take the empty value as Always.
+	// ImagePullPolicy is Always or IfNotPresent. OpenKruise's daemon treats the empty value as Always.
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 }
@@ -131,7 +131,7 @@ type ImageTagPullPolicy struct {
 type ImagePullPhase string
 
 const (
-	// ImagePhaseWaiting means that the pull waits for its turn or for the next attempt.
+	// ImagePhaseWaiting means that the pull has not begun, or waits for the next attempt.
 	ImagePhaseWaiting ImagePullPhase = "Waiting"
 	// ImagePhasePulling means that the image is being pulled.
 	ImagePhasePulling ImagePullPhase = "Pulling"
@@ -160,7 +160,8 @@ type NodeImageStatus struct {
 	// ImageStatuses are the reports about images, by name without tag.
 	// +optional
 	ImageStatuses map[string]ImageStatus `json:"imageStatuses,omitempty"`
-	// FirstSyncStatus is about the first look at the Node. Nothing in OpenKruise 1.9 writes the field.
+	// FirstSyncStatus is the result of the first check of the images on the Node. Nothing in OpenKruise 1.9 writes
+	// the field.
 	// +optional
 	FirstSyncStatus *SyncStatus `json:"firstSyncStatus,omitempty"`
 	// Conditions are about the Node: ImagesPresent is True if all wanted images are present. OpenKruise has no such
@@ -202,7 +203,8 @@ type ImageTagStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Present says whether the image was on the Node at the last look. A missing value stands for the phase Succeeded.
+	// Present says whether the image was on the Node at the agent's last check. If unset, the image counts as present
+	// if the phase is Succeeded.
 	// +optional
 	Present *bool `json:"present,omitempty"`
 	// Attempts is the number of attempts since StartTime.
@@ -217,7 +219,7 @@ type ImageTagStatus struct {
 	// SizeBytes is the size of the image.
 	// +optional
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
-	// Answers are the results of earlier versions, at most a success and a failure.
+	// Answers are the results of pulls of earlier versions: at most one success and one failure.
 	// +optional
 	Answers []ImageTagAnswer `json:"answers,omitempty"`
 }
@@ -236,10 +238,10 @@ type ImageTagAnswer struct {
 	Message string `json:"message,omitempty"`
 }
 
-// SyncStatusPhase says how the first look at a Node has ended.
+// SyncStatusPhase says how the first check of the images on a Node has ended.
 type SyncStatusPhase string
 
-// SyncStatus is about the first look at a Node.
+// SyncStatus is the result of the first check of the images on a Node.
 type SyncStatus struct {
 	// +optional
 	SyncAt metav1.Time `json:"syncAt,omitempty"`
@@ -249,7 +251,7 @@ type SyncStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *NodeImageSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain NodeImageSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -262,7 +264,7 @@ func (s NodeImageSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *NodeImageStatus) UnmarshalJSON(data []byte) error {
 	type plain NodeImageStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

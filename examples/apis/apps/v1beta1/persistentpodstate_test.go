@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// podStateFields are OpenKruise's fields of a version.
+// podStateFields returns the fields of a version, as in OpenKruise.
 func podStateFields(keys string) map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind`)
@@ -50,8 +50,8 @@ func TestPersistentPodStateCRDNames(t *testing.T) {
 	}
 }
 
-// TestUndecodablePersistentPodStates: a list is decoded despite invalid items, and an object not read in full is not
-// written.
+// TestUndecodablePersistentPodStates: a list with invalid items is decoded, and an object with undecodable fields
+// cannot be encoded.
 func TestUndecodablePersistentPodStates(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("PersistentPodStateList")) {

@@ -122,7 +122,7 @@ type PodState struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *PersistentPodStateSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain PersistentPodStateSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -135,7 +135,7 @@ func (s PersistentPodStateSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *PersistentPodStateStatus) UnmarshalJSON(data []byte) error {
 	type plain PersistentPodStateStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// distributionFields are OpenKruise's fields of a version.
+// distributionFields returns the fields of a version, as in OpenKruise.
 func distributionFields(selector, failed string) map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind
@@ -60,8 +60,8 @@ func TestResourceDistributionCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableResourceDistributions: a list is decoded despite invalid items, and an object not read in full is not
-// written.
+// TestUndecodableResourceDistributions: a list with invalid items is decoded, and an object with undecodable fields
+// cannot be encoded.
 func TestUndecodableResourceDistributions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("ResourceDistributionList")) {

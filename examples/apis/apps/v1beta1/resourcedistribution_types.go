@@ -149,7 +149,7 @@ const (
 	ResourceDistributionConditionFalse ResourceDistributionConditionStatus = "False"
 )
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *ResourceDistributionSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain ResourceDistributionSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -162,7 +162,7 @@ func (s ResourceDistributionSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *ResourceDistributionStatus) UnmarshalJSON(data []byte) error {
 	type plain ResourceDistributionStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// SidecarSet injects containers into new Pods, and upgrades them in running Pods.
+// SidecarSet injects containers into new Pods, and upgrades the injected containers in running Pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -92,7 +92,7 @@ type SidecarSetSpec struct {
 // SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus = pub.SidecarSetStatus
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *SidecarSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain SidecarSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")

@@ -55,9 +55,9 @@ type StatefulSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims of every Pod, with names of the form TEMPLATE-STATEFULSET-ORDINAL.
-	// VolumeClaimUpdateStrategy says how a change affects existing claims. A change makes no new revision. Unknown
-	// fields are kept.
+	// VolumeClaimTemplates describe the PersistentVolumeClaims of every Pod. The names of the claims have the form
+	// TEMPLATE-STATEFULSET-ORDINAL. VolumeClaimUpdateStrategy says how a change affects existing claims. A change
+	// makes no new revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -203,7 +203,8 @@ type StatefulSetStatus struct {
 	// UpdatedAvailableReplicas is the number of available Pods at the update revision.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
+	// CurrentRevision is the name of the revision that an update is replacing. Without an update in progress,
+	// CurrentRevision is the name of the newest revision.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// UpdateRevision is the name of the newest revision.
@@ -233,7 +234,7 @@ type VolumeClaimStatus struct {
 	CompatibleReadyReplicas int32 `json:"compatibleReadyReplicas"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *StatefulSetSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain StatefulSetSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -246,7 +247,7 @@ func (s StatefulSetSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *StatefulSetStatus) UnmarshalJSON(data []byte) error {
 	type plain StatefulSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// unitedFields are in both versions of a UnitedDeployment.
+// unitedFields returns the fields that both versions of a UnitedDeployment have.
 func unitedFields() map[string]string {
 	const topology, subset, template = "spec.topology", "spec.topology.subsets[]", "spec.template."
 	fields := fieldsOf("", `object metadata spec status spec.selector* spec.template spec.topology spec.updateStrategy
@@ -56,7 +56,7 @@ func unitedFields() map[string]string {
 	return fields
 }
 
-// embed adds the spec of a further kind, as stored, in a template.
+// embed adds the fields of a template, which has the stored spec of another kind.
 func embed(t *testing.T, fields map[string]string, resource, template string) {
 	t.Helper()
 	c, _ := readCRD(t, resource)
@@ -97,8 +97,8 @@ func TestUnitedDeploymentCRDNamesAndColumns(t *testing.T) {
 	})
 }
 
-// TestUndecodableUnitedDeployments: a list is decoded despite invalid items, whose templates are named in full, and an
-// object not read in full is not written.
+// TestUndecodableUnitedDeployments: a list with invalid items is decoded, problems have the whole paths of the
+// templates, and an object with undecodable fields cannot be encoded.
 func TestUndecodableUnitedDeployments(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"replicas":2,"topology":{"subsets":[{"name":"a","patch":{"spec":{}}}]},"template":{"deploymentTemplate":{"spec":{"minReadySeconds":3}}}}},

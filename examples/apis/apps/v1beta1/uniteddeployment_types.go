@@ -72,7 +72,7 @@ type SubsetTemplate struct {
 	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
 	// +optional
 	StatefulSetTemplate *StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
-	// AdvancedStatefulSetTemplate is the template of StatefulSets of this group.
+	// AdvancedStatefulSetTemplate is the template of StatefulSets of the API group apps.kruise.io.
 	// +optional
 	AdvancedStatefulSetTemplate *AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
 	// CloneSetTemplate is the template of CloneSets.
@@ -86,7 +86,7 @@ type SubsetTemplate struct {
 // StatefulSetTemplateSpec describes the StatefulSets of subsets. The fields replicas and
 // updateStrategy.rollingUpdate.partition must be unset. Unknown fields are kept.
 type StatefulSetTemplateSpec struct {
-	// StatefulSets get the labels and annotations of the metadata.
+	// StatefulSets get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -98,10 +98,10 @@ type StatefulSetTemplateSpec struct {
 	Spec appsv1.StatefulSetSpec `json:"spec"`
 }
 
-// AdvancedStatefulSetTemplateSpec describes the StatefulSets of this group for subsets. The fields replicas and
-// updateStrategy.rollingUpdate.partition must be unset.
+// AdvancedStatefulSetTemplateSpec describes the subsets' StatefulSets of the API group apps.kruise.io. The fields
+// replicas and updateStrategy.rollingUpdate.partition must be unset.
 type AdvancedStatefulSetTemplateSpec struct {
-	// StatefulSets get the labels and annotations of the metadata.
+	// StatefulSets get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -113,7 +113,7 @@ type AdvancedStatefulSetTemplateSpec struct {
 
 // CloneSetTemplateSpec describes the CloneSets of subsets.
 type CloneSetTemplateSpec struct {
-	// CloneSets get the labels and annotations of the metadata.
+	// CloneSets get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -126,7 +126,7 @@ type CloneSetTemplateSpec struct {
 // DeploymentTemplateSpec describes the Deployments of subsets. The field replicas must be unset. Unknown fields are
 // kept.
 type DeploymentTemplateSpec struct {
-	// Deployments get the labels and annotations of the metadata.
+	// Deployments get the labels and annotations of this metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -140,7 +140,7 @@ type DeploymentTemplateSpec struct {
 
 // Topology lists the subsets of a UnitedDeployment.
 type Topology struct {
-	// Subsets are the parts that have Pods, in the order of preference. No two subsets have the same name.
+	// Subsets lists the parts of the UnitedDeployment, in the order of preference. No two subsets have the same name.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -205,13 +205,13 @@ type UnitedDeploymentScheduleStrategy struct {
 // AdaptiveUnitedDeploymentStrategy says when Pods are recreated in later subsets, and for how long a subset gets no
 // Pods.
 type AdaptiveUnitedDeploymentStrategy struct {
-	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before the Pod is recreated in another subset.
-	// The default is 30.
+	// RescheduleCriticalSeconds is for how many seconds a Pod may be unschedulable before the Pod is recreated in
+	// another subset. The default is 30.
 	// +optional
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
-	// UnschedulableDuration is for how many seconds the subset then gets no further Pods. With
-	// reserveUnschedulablePods, it is how long a Pod must be ready before its substitute is deleted. The default is
-	// 300.
+	// UnschedulableDuration is for how many seconds a subset gets no further Pods after a Pod of the subset could not
+	// be scheduled in time. With reserveUnschedulablePods, UnschedulableDuration is for how many seconds a Pod must
+	// be ready before the Pod's substitute is deleted. The default is 300.
 	// +optional
 	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
 	// If ReserveUnschedulablePods is true, pending Pods are kept in their subset, and have substitutes in other subsets
@@ -225,7 +225,7 @@ type AdaptiveUnitedDeploymentStrategy struct {
 // +kubebuilder:validation:Enum=Manual;""
 type UnitedDeploymentUpdateStrategyType string
 
-// ManualUpdateStrategyType means that the user decides, by a partition for each subset.
+// ManualUpdateStrategyType means that the user decides how an update proceeds, by a partition for each subset.
 const ManualUpdateStrategyType UnitedDeploymentUpdateStrategyType = "Manual"
 
 // UnitedDeploymentUpdateStrategy says how many Pods stay at an older revision.
@@ -254,7 +254,7 @@ type UnitedDeploymentStatus struct {
 	// ReadyReplicas is the number of ready Pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Replicas is the number of Pods that labelSelector selects: all Pods that are not reserved.
+	// Replicas is the number of Pods that labelSelector selects: all Pods except reserved Pods (see reservedPods).
 	Replicas int32 `json:"replicas"`
 	// UpdatedReplicas is the number of Pods at the newest revision.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
@@ -267,7 +267,8 @@ type UnitedDeploymentStatus struct {
 	// CollisionCount is the number of hash collisions that names of revisions have had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced; if none is, of the newest revision.
+	// CurrentRevision is the name of the revision that an update is replacing. Without an update in progress,
+	// CurrentRevision is the name of the newest revision.
 	CurrentRevision string `json:"currentRevision"`
 	// UpdatedRevision is the name of the newest revision.
 	// +optional
@@ -305,7 +306,7 @@ type UnitedDeploymentSubsetStatus struct {
 	Conditions Conditions `json:"conditions,omitempty"`
 }
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *UnitedDeploymentSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain UnitedDeploymentSpec
 	if s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec"); err != nil {
@@ -331,7 +332,7 @@ func (s UnitedDeploymentSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *UnitedDeploymentStatus) UnmarshalJSON(data []byte) error {
 	type plain UnitedDeploymentStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

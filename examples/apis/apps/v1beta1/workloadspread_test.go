@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// spreadFields are OpenKruise's fields of a version.
+// spreadFields returns the fields of a version, as in OpenKruise.
 func spreadFields(required, preferred, conditions string) map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind`)
@@ -88,8 +88,8 @@ func TestWorkloadSpreadCRDNames(t *testing.T) {
 	}
 }
 
-// TestUndecodableWorkloadSpreads: a list is decoded despite invalid items, and an object not read in full is not
-// written.
+// TestUndecodableWorkloadSpreads: a list with invalid items is decoded, and an object with undecodable fields cannot
+// be encoded.
 func TestUndecodableWorkloadSpreads(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"targetRef":{"name":"web"},"subsets":[{"name":"a","maxReplicas":"3","patch":{"x":[1]}}]}},

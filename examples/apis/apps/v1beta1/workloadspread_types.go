@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// WorkloadSpread assigns the new Pods of a workload to subsets of Nodes, in the order of the subsets, to each subset at
-// most its maximum.
+// WorkloadSpread assigns each new Pod of a workload to a subset of Nodes. The subsets are filled one after the other,
+// each up to its maximum.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -128,8 +128,8 @@ type WorkloadSpreadAdaptiveStrategy struct {
 	// DisableSimulationSchedule has no effect.
 	// +optional
 	DisableSimulationSchedule bool `json:"disableSimulationSchedule,omitempty"`
-	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before the subset is closed for new Pods, and
-	// the Pod is deleted. If unset or 0, no Pod is deleted.
+	// RescheduleCriticalSeconds is for how many seconds a Pod may be unschedulable. Afterwards the subset takes no
+	// new Pods for a while, and the Pod is deleted. If unset or 0, no Pod is deleted.
 	// +optional
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
 }
@@ -139,8 +139,8 @@ type WorkloadSpreadStatus struct {
 	// ObservedGeneration is the generation of the spec to which the status refers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// SubsetStatuses count the Pods of all versions, in the order of the subsets. Only VersionedSubsetStatuses contain
-	// creatingPods and deletingPods.
+	// SubsetStatuses count the Pods of all versions of the workload, in the order of the subsets. Only
+	// VersionedSubsetStatuses contain creatingPods and deletingPods.
 	// +optional
 	SubsetStatuses []WorkloadSpreadSubsetStatus `json:"subsetStatuses,omitempty"`
 	// VersionedSubsetStatuses count the Pods of each version of the workload. For each version there is an entry for
@@ -160,13 +160,15 @@ type WorkloadSpreadSubsetStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// MissingReplicas is the number of free places; -1 if the subset has no maximum.
+	// MissingReplicas is how many further Pods the subset can take, or -1 if the subset has no maximum.
 	MissingReplicas int32 `json:"missingReplicas"`
-	// CreatingPods contains the places taken for Pods that were not counted yet: the key is the name of the Pod or the
-	// key in the Pod's annotation, the value is the time.
+	// CreatingPods has an entry for each Pod that admission has assigned to the subset, and that was not counted yet.
+	// The key is the Pod's name, or the key in the Pod's annotation if the Pod had no name at admission. The value is
+	// the time of the assignment.
 	// +optional
 	CreatingPods map[string]metav1.Time `json:"creatingPods,omitempty"`
-	// DeletingPods contains the places of counted Pods that are about to be deleted, by Pod name.
+	// DeletingPods has an entry for each counted Pod whose deletion was admitted: the Pod's name, and the time of the
+	// admission.
 	// +optional
 	DeletingPods map[string]metav1.Time `json:"deletingPods,omitempty"`
 }
@@ -174,7 +176,7 @@ type WorkloadSpreadSubsetStatus struct {
 // WorkloadSpreadSchedulable is the type of the condition that says whether a subset takes new Pods.
 const WorkloadSpreadSchedulable = "Schedulable"
 
-// UnmarshalJSON decodes a spec even if fields are invalid, as the UnmarshalJSON of CloneSetSpec does.
+// UnmarshalJSON decodes a spec even if fields are invalid, and lists the invalid fields in Undecodable.
 func (s *WorkloadSpreadSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain WorkloadSpreadSpec
 	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -187,7 +189,7 @@ func (s WorkloadSpreadSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON leaves out invalid fields of a status, as the UnmarshalJSON of CloneSetStatus does.
+// UnmarshalJSON leaves out invalid fields of a status. The next write of the status corrects the fields.
 func (s *WorkloadSpreadStatus) UnmarshalJSON(data []byte) error {
 	type plain WorkloadSpreadStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

@@ -47,7 +47,7 @@ func TestParseTargets(t *testing.T) {
 	}
 }
 
-// TestTargets: WS-2, WS-23, WS-29 and WS-38: what is known of the kinds that are always allowed.
+// TestTargets checks the properties of the kinds that are always allowed as targets.
 func TestTargets(t *testing.T) {
 	got := map[string]string{}
 	for _, kind := range []schema.GroupKind{

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PodUnavailableBudget limits how many Pods of an application may be unavailable at the same time, whatever makes them
-// unavailable. The limit applies to deletions and evictions; if the gate PodUnavailableBudgetUpdateGate is on, also to
-// changes of Pod specs. Annotations say to which operations the limit applies (policy.AnnotationProtectOperations), and
-// how many Pods there should be (policy.AnnotationProtectTotalReplicas).
+// PodUnavailableBudget limits how many Pods of an application may be unavailable at the same time, whatever makes
+// them unavailable. The limit applies to deletions and evictions; if the gate PodUnavailableBudgetUpdateGate is on,
+// also to changes of Pod specs. Annotations say to which operations the limit applies
+// (policy.AnnotationProtectOperations), and name the expected number of Pods (policy.AnnotationProtectTotalReplicas).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -45,12 +45,12 @@ type PodUnavailableBudgetSpec struct {
 	// immutable.
 	// +optional
 	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// MaxUnavailable is how many Pods may be unavailable: a number, or a percentage, rounded up, of the Pods that there
-	// should be. MaxUnavailable and MinAvailable must not be set together.
+	// MaxUnavailable is how many Pods may be unavailable: a number, or a percentage, rounded up, of the expected
+	// number of Pods (status.totalReplicas). MaxUnavailable and MinAvailable must not be set together.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many Pods must be in service: a number, or a percentage, rounded up, of the Pods that there
-	// should be.
+	// MinAvailable is how many Pods must be in service: a number, or a percentage, rounded up, of the expected number
+	// of Pods (status.totalReplicas).
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }
@@ -72,10 +72,12 @@ type PodUnavailableBudgetStatus struct {
 	// ObservedGeneration is the generation of the spec with which the Pods were last counted.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// DisruptedPods are the Pods whose deletion was admitted, with the time.
+	// DisruptedPods contains the Pods whose deletion or eviction was admitted: the Pod's name, and the time of the
+	// admission.
 	// +optional
 	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// UnavailablePods are the Pods for which a change was admitted, with the time.
+	// UnavailablePods contains the Pods for which a change of the spec was admitted: the Pod's name, and the time of
+	// the admission.
 	// +optional
 	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many further Pods may be made unavailable now.
@@ -84,6 +86,6 @@ type PodUnavailableBudgetStatus struct {
 	CurrentAvailable int32 `json:"currentAvailable"`
 	// DesiredAvailable is the number of Pods that must be in service.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is the number of Pods that there should be.
+	// TotalReplicas is the expected number of Pods.
 	TotalReplicas int32 `json:"totalReplicas"`
 }

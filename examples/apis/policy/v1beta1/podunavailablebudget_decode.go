@@ -16,9 +16,9 @@ func (s PodUnavailableBudgetSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON decodes a status even if fields are invalid: the schema accepts times that Go does not, such as a time
-// with a small t. If fields could not be decoded, ObservedGeneration is 0, so that the budget admits no request before
-// the Pods are counted again.
+// UnmarshalJSON decodes a status even if fields are invalid: the schema accepts times that Go cannot decode, such as
+// a time with a lower-case t. If fields could not be decoded, ObservedGeneration is 0, so that the budget admits no
+// request before the Pods are counted again.
 func (s *PodUnavailableBudgetStatus) UnmarshalJSON(data []byte) (err error) {
 	type plain PodUnavailableBudgetStatus
 	if s.Undecodable, err = decode.Fields(data, (*plain)(s), "status"); len(s.Undecodable) > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// TestUndecodable: a list is decoded despite invalid items, a status not read in full lets no Pod go, and a spec not
-// read in full is not written.
+// TestUndecodable: a list with invalid items is decoded, a budget whose status has undecodable fields admits no
+// request, and a spec with undecodable fields cannot be encoded.
 func TestUndecodable(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"maxUnavailable":1},"status":{"observedGeneration":1,"disruptedPods":{"web-0":"2026-01-05T10:00:00Z"},"unavailableAllowed":2}},

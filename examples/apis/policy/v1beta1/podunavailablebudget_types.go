@@ -50,19 +50,19 @@ type PodUnavailableBudgetSpec struct {
 	// immutable.
 	// +optional
 	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// MaxUnavailable is how many Pods may be unavailable: a number, or a percentage, rounded up, of the Pods that there
-	// should be. MaxUnavailable and MinAvailable must not be set together.
+	// MaxUnavailable is how many Pods may be unavailable: a number, or a percentage, rounded up, of the expected
+	// number of Pods (status.totalReplicas). MaxUnavailable and MinAvailable must not be set together.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many Pods must be in service: a number, or a percentage, rounded up, of the Pods that there
-	// should be.
+	// MinAvailable is how many Pods must be in service: a number, or a percentage, rounded up, of the expected number
+	// of Pods (status.totalReplicas).
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// ProtectOperations lists the operations to which the limit applies. If empty, these are DELETE, UPDATE and EVICT.
+	// ProtectOperations lists the operations to which the limit applies. If empty, the limit applies to DELETE,
+	// UPDATE and EVICT.
 	// +optional
 	ProtectOperations []Operation `json:"protectOperations,omitempty"`
-	// ProtectTotalReplicas is the number of Pods that there should be. If unset, the workloads of the Pods determine
-	// the number.
+	// ProtectTotalReplicas is the expected number of Pods. If unset, the workloads of the Pods determine the number.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProtectTotalReplicas *int32 `json:"protectTotalReplicas,omitempty"`
@@ -103,7 +103,8 @@ func Operations() []Operation {
 	return []Operation{OperationDelete, OperationUpdate, OperationEvict, OperationResize}
 }
 
-// OperationsIn returns the operations that a text with commas lists; nil if an operation is unknown.
+// OperationsIn parses a list of operations that are separated by commas. The result is nil if an operation is
+// unknown.
 func OperationsIn(text string) (list []Operation) {
 	for word := range strings.SplitSeq(text, ",") {
 		operation := Operation(strings.TrimSpace(word))
@@ -121,10 +122,12 @@ type PodUnavailableBudgetStatus struct {
 	// ObservedGeneration is the generation of the spec with which the Pods were last counted.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// DisruptedPods are the Pods whose deletion was admitted, with the time.
+	// DisruptedPods contains the Pods whose deletion or eviction was admitted: the Pod's name, and the time of the
+	// admission.
 	// +optional
 	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// UnavailablePods are the Pods for which a change was admitted, with the time.
+	// UnavailablePods contains the Pods for which a change of the spec was admitted: the Pod's name, and the time of
+	// the admission.
 	// +optional
 	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many further Pods may be made unavailable now.
@@ -133,7 +136,7 @@ type PodUnavailableBudgetStatus struct {
 	CurrentAvailable int32 `json:"currentAvailable"`
 	// DesiredAvailable is the number of Pods that must be in service.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is the number of Pods that there should be.
+	// TotalReplicas is the expected number of Pods.
 	TotalReplicas int32 `json:"totalReplicas"`
 
 	// Undecodable lists the fields of the status that could not be decoded. Such fields are unset, and so is
