@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// visitor walks a type and calls visit for each field, map value and list entry that can have a value. The argument
-// change sets this value. Each slice and map gets a single entry, and each pointer a target.
+// visitor walks a type and calls visit for each field, map value and list entry that can have a value. The function
+// passed to visit sets such a value. Each slice and map gets a single entry, and each pointer a target.
 type visitor struct {
 	visit func(path string, change func(root reflect.Value))
 	count int

@@ -24,7 +24,7 @@ type Numbered struct {
 	// Unnumbered Pods are controlled by the owner, but their names have no ordinal of the owner. No plan creates,
 	// updates or deletes these Pods.
 	Unnumbered []*corev1.Pod
-	// NextBroken is the time until a Starting Pod counts as broken although no event occurs; zero for never.
+	// NextBroken is the time until the next Starting Pod counts as broken, if no event occurs before; zero for never.
 	NextBroken time.Duration
 
 	byOrdinal map[int]*corev1.Pod
@@ -107,8 +107,8 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 // maxWhy limits the number of bytes that Explain copies from a Pod's own message.
 const maxWhy = 300
 
-// Explain returns the reasons why a step is not larger. If a reason is OrderedWait, Explain adds the Pod for which
-// the step waits, and why this Pod is not ready.
+// Explain returns the reasons why a step is not larger. To a reason with the code OrderedWait, Explain adds the Pod
+// for which the step waits, and why the Pod is not ready.
 func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {

@@ -205,7 +205,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestReasonsHideValues: no reason has a value of the environment or of the metadata.
+// TestReasonsHideValues: no reason contains a value of the environment or of the metadata.
 func TestReasonsHideValues(t *testing.T) {
 	n := newNode()
 	n.pod.Labels["zone"] = "hunter2"

@@ -75,7 +75,8 @@ func TestCreatePodsRefuses(t *testing.T) {
 	}
 }
 
-// TestBeforeChanges: PodTemplates.Before may complete a Pod, but may not change the Pod's identity.
+// TestBeforeChanges: PodTemplates.Before may complete a Pod, but may not change the Pod's name, namespace, owner
+// reference or revision label.
 func TestBeforeChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"name":      func(pod *corev1.Pod) { pod.Name = "web-7" },

@@ -27,8 +27,8 @@ const withheldRetry = time.Second
 // Withheld means that a Pod is not taken out of service now, because Options.Permit refused without giving a reason.
 const Withheld reason.Code = "Withheld"
 
-// errWithheld ends a step that Options.Permit has refused. Such a refusal is no failed request, because no request was
-// sent.
+// errWithheld ends a step that Options.Permit has refused. The refusal does not count as a failed request, because no
+// request was sent.
 var errWithheld = errors.New("executor: the Pod is not taken out of service now")
 
 // unlessWithheld turns errWithheld into nil, because waiting for a budget is no failure.
@@ -97,9 +97,9 @@ func (t *Turn[O]) Waiting() reason.List {
 }
 
 // takesOut returns the operation by which a step takes a Pod out of service. ok is false for a step that does not
-// take the Pod out of service. Closing a gate for a hook counts as the deletion or update that follows, because the
-// closed gate already takes the Pod out of service. Marking a Pod to wait for its hook before a deletion also counts
-// as the deletion, because the hook's owner may drain the Pod.
+// take the Pod out of service. Closing a gate for a hook counts as the deletion or update for which the hook is
+// called, because the closed gate already takes the Pod out of service. Marking a Pod to wait for its hook before a
+// deletion also counts as the deletion, because the hook's owner may drain the Pod.
 func (x *Executor[O]) takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
 	closes := step.Act == podcontrol.Patch && slices.ContainsFunc(step.Changes, closesGate)
 	switch {

@@ -28,7 +28,7 @@ import (
 
 const hookGate = corev1.PodConditionType("example.com/Hook")
 
-// spent is the error of a disruption budget that allows no more unavailable Pods.
+// spent returns the error of a disruption budget that allows no further unavailable Pod.
 func spent() error { return reason.Reason{Code: disruption.BudgetSpent, Detail: "3 of 4 serve"} }
 
 // TestPermit: Permit is called only before a Pod is taken out of service. After a refusal, no request is sent, no

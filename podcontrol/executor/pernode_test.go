@@ -154,8 +154,8 @@ func TestCreatePerNodeRefused(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeUnusable: no Pod is left if the template is missing, or if an admission webhook removes the Pod's
-// owner.
+// TestCreatePerNodeUnusable: no Pod remains in the API server if the template is missing, or if an admission webhook
+// removes the Pod's owner reference.
 func TestCreatePerNodeUnusable(t *testing.T) {
 	w := newWorld(t)
 	from, h := perNode(w), historyOf(w)
