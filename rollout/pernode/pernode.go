@@ -30,9 +30,9 @@ type Spec struct {
 	// old Pod is deleted when the new Pod is available.
 	MaxSurge int
 
-	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new revision,
-	// in ascending order of the Nodes' names. If Partition is then lowered step by step, Pods are created on one Node
-	// after the other.
+	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new
+	// revision, in ascending order of the Nodes' names. If a user then lowers Partition step by step, Pods are
+	// created on one Node after the other.
 	Progressive bool
 	// Paused stops updates. Pods are still created, and Pods on Nodes that should have none are still deleted.
 	Paused bool
@@ -72,8 +72,8 @@ type Pod struct {
 	Health rollout.Health
 	// Ready Pods are ready, whatever their Health.
 	Ready bool
-	// Resting Pods have Ended and must not be deleted yet, because new Pods would end quickly and be recreated again
-	// and again.
+	// Resting Pods have Ended and must not be deleted yet: without this wait, Pods that end quickly would be
+	// recreated in a fast loop.
 	Resting bool
 	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can free
 	// the Node.

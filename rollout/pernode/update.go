@@ -27,7 +27,7 @@ func (d *decision) update() {
 	}
 }
 
-// outdated returns the number of Nodes that have a Pod at an older revision.
+// outdated returns the number of Nodes with a running Pod at an older revision.
 func (d *decision) outdated() (n int) {
 	for i := range d.nodes {
 		if d.nodes[i].old != nil {
@@ -37,7 +37,8 @@ func (d *decision) outdated() (n int) {
 	return n
 }
 
-// takingPart returns the Nodes that may be at the new revision.
+// takingPart returns the Nodes that take part in the update: the partition allows their Pods to be at the new
+// revision.
 func (d *decision) takingPart() []*entry {
 	all := 0
 	var updated, under, old []*entry
