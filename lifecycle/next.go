@@ -85,7 +85,7 @@ type hookFacts struct {
 	configured, empty, hooked, allHooked, markNotReady, beforeOnly bool
 }
 
-// facts are all inputs of next.
+// facts are all inputs of the function next.
 type facts struct {
 	Want
 
@@ -102,7 +102,7 @@ type decision struct {
 	hook   HookName
 }
 
-// next decides from the facts only.
+// next returns the decision for the facts, and uses no other input.
 func next(f facts) decision {
 	d := decision{Transition: Transition{From: f.state, To: f.state}}
 	state := f.state.known()
@@ -221,8 +221,8 @@ func (d *decision) toNormal(f *facts) {
 
 func (d *decision) wait(what awaited, hook HookName) { d.awaits, d.hook = what, hook }
 
-// readiness decides in each pass, from the state alone, whether the gate must be closed. So the gate keeps no holder
-// after a Pod has left a state, whatever the way.
+// readiness decides in each reconcile, from the Pod's state alone, whether the gate must be closed. So the gate keeps
+// no holder of a state that the Pod has left, whatever the next state is.
 func (d *decision) readiness(f *facts) {
 	switch {
 	case d.To == PreparingDelete && f.preDelete.markNotReady:
@@ -231,6 +231,6 @@ func (d *decision) readiness(f *facts) {
 		d.Hold = InPlaceUpdate
 	}
 	d.ReleaseDelete = d.To != PreparingDelete
-	// Updating keeps the gate closed if PreparingUpdate has closed the gate.
+	// If the gate was closed in PreparingUpdate, the gate stays closed in Updating.
 	d.ReleaseUpdate = d.Hold != InPlaceUpdate && d.To != Updating && d.To != PreparingDelete
 }

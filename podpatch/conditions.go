@@ -73,9 +73,10 @@ func (m *merge) changedConditions() []conditionBody {
 	if !gate {
 		return out
 	}
-	// The patch that closes a gate also sets Ready to False, so traffic ends with the same write. Only the kubelet sets
-	// Ready to True again. The kubelet keeps its last computed Ready condition. If another client wrote True, the
-	// kubelet would see no change of its own, and would write its old False with the next status update.
+	// The patch that closes a gate also sets Ready to False, so traffic ends with the same write. Only the kubelet
+	// sets Ready to True again. The kubelet compares its newly computed Ready condition with its last computed Ready
+	// condition. If another client wrote True, the kubelet could find both equal, and would write its old False with
+	// the next status update.
 	if ready, known := Ready(m.pod, m.conditions); known && ready.Status != corev1.ConditionTrue {
 		have := podstate.Condition(m.pod, corev1.PodReady)
 		if force || have == nil || have.Status == corev1.ConditionTrue {

@@ -25,7 +25,7 @@
 // [Encode] writes the same bytes as the controllers of Kubernetes 1.32 and OpenKruise do: sorted keys, and
 // "creationTimestamp":null in the template's metadata. Hashes and names are therefore the same as with these
 // controllers. If a cluster returns to a controller that compares bytes, the controller finds no change.
-// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision carries
-// HashVersion beside the hash, so that a later encoding can tell old hashes from new hashes and does not cause a
-// rollout.
+// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision has HashVersion
+// in addition to the hash. A later version of the package with another encoding can then recognise old hashes, and
+// does not cause a rollout.
 package revision

@@ -205,7 +205,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 		d.plan.stamp = true
 		return d.write(reason.Reason{Code: RotationStepPublished, Path: path})
 	case f.stamp.After(now.Add(c.Overlap)):
-		d.plan.stamp = true // the stamp is in the future, because the clock was ahead when the stamp was written, and the wait could take years
+		d.plan.stamp = true // the clock was ahead when the stamp was written: the wait could take years
 		return d.write(reason.Reason{Code: ClockJumped, Path: dataPath(c.Keys.State), New: timeText(f.stamp)})
 	case now.Before(from.Add(c.Overlap)):
 		d.Again = from.Add(c.Overlap)

@@ -28,12 +28,12 @@ const (
 	// says nothing about the Pod, and is not Refused. The same request would fail again, so the caller must decide
 	// whether to wait, recreate the Pod or stop. See fanout.Backoff.
 	//
-	// Usually Result.Sent is 0 when Refused is returned, and the Pod is unchanged. Result.Sent is greater if an earlier
-	// patch of the same sequence has succeeded: between the dry run and the resize, a quota was used up or the node
-	// became full, or a webhook accepted the first patch and refused the next. Such a Pod may have its new labels but
-	// not the changes that the labels announce, until later patches make the changes (package inplaceupdate does so, and
-	// reports the update as incomplete until then) or the Pod is recreated. A caller that waits must retry from time to
-	// time, because no event will start a reconcile.
+	// Usually Result.Sent is 0 when Refused is returned, and the Pod is unchanged. Result.Sent is greater if an
+	// earlier patch of the same sequence has succeeded: between the dry run and the resize, a quota was used up or
+	// the node became full, or a webhook accepted the first patch and refused the next. Such a Pod may have its new
+	// labels but not the changes that the labels announce, until later patches make the changes or the Pod is
+	// recreated. Package inplaceupdate sends later patches, and reports the update as incomplete until then. A caller
+	// that waits must retry from time to time, because no event will start a reconcile.
 	Refused reason.Code = "Refused"
 	// Replaced means that the Pod for which the change was decided was deleted, or another Pod has its name now.
 	Replaced reason.Code = "Replaced"

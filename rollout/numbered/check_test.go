@@ -230,7 +230,7 @@ func (j *judge) order() error {
 	if !j.Unordered {
 		slices.SortFunc(line, func(a, b numbered.Pod) int { return b.Ordinal - a.Ordinal })
 	}
-	if j.Parallel { // with Parallel, Pods in back-off come last
+	if j.Parallel { // Pods in back-off come last
 		slices.SortStableFunc(line, func(a, b numbered.Pod) int { return int(a.Rest - b.Rest) })
 	}
 	left := -1

@@ -238,7 +238,7 @@ func (w *walker) waiting() []string {
 		wanted++
 		if w.isFree(name) {
 			free = append(free, name)
-		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // the Node has a Pod at the new revision, or will have one soon
+		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // an updated Pod, now or soon
 			have++
 		}
 	}
