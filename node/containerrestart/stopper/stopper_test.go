@@ -324,8 +324,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestForget: after Forget, the stops of a key end, and no report and no goroutine is left, even if a stop has not
-// begun.
+// TestForget: after Forget, the stops of a key end, without a report, and without a goroutine that still runs. The
+// same holds for a stop that has not begun.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -42,8 +42,8 @@ type Options struct {
 	// Annotation is the key of the annotation in which Pods store the reports; empty if the caller records the
 	// reports. See Puller.Recorded.
 	Annotation string
-	// GateOn means that the feature gate ImageVolume, off by default in Kubernetes 1.31 to 1.34, is on in the API
-	// server and the kubelets.
+	// GateOn says that the feature gate ImageVolume is on in the API server and the kubelets. Set GateOn only for
+	// Kubernetes 1.31 to 1.34, where the gate is off by default.
 	GateOn bool
 }
 
