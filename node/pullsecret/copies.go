@@ -182,7 +182,7 @@ func (s *syncer) group(secret *corev1.Secret, want []Holder) (shares []share) {
 func (s *syncer) place(source types.NamespacedName, have []Copy, shares []share) {
 	copyOf := slices.Repeat([]int{-1}, len(shares))
 	taken := map[int]bool{}
-	for _, fits := range []func(share, Copy) int{shared, equal} { // first all copies are assigned by their holders, then by equal content
+	for _, fits := range []func(share, Copy) int{shared, equal} { // common holders precede equal content
 		for i, sh := range shares {
 			if copyOf[i] < 0 {
 				copyOf[i] = best(sh, have, taken, fits)

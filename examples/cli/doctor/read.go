@@ -48,7 +48,8 @@ func newReader(f cmdutil.Factory) (*reader, error) {
 	return &reader{clients: clients, objects: objects}, err
 }
 
-// note records an error and reports whether a read has succeeded.
+// note reports whether a read has succeeded. If the read has failed, note records what could not be read, and the
+// error.
 func (r *reader) note(what string, err error) bool {
 	if err != nil {
 		r.unread = append(r.unread, fmt.Sprintf("%s: %v", what, err))

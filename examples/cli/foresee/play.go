@@ -59,8 +59,8 @@ type Refused struct{ Status metav1.Status }
 func (r *Refused) Error() string { return r.Status.Message }
 
 // Play makes the change on a copy of the cluster, and returns the input for package forecast. The error is a
-// *[Refused], [ErrUnknownKind], the error of ctx, or another reason why the change could not be played. If the
-// controllers do not stop writing, Play returns no error, and Input.Endless is true.
+// *[Refused], [ErrUnknownKind], the error of ctx, or any other error because of which Play could not make the change.
+// If the controllers do not stop writing, Play returns no error, and Input.Endless is true.
 func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 	w, err := newWorld(ask)
 	if err != nil {

@@ -47,7 +47,7 @@ func untyped(t testing.TB, object client.Object, kind string) *unstructured.Unst
 	return u
 }
 
-// build plays the creation of a CloneSet, and returns the cluster afterwards.
+// build plays the creation of a CloneSet, and returns the objects of the cluster afterwards.
 func build(t testing.TB, set *v1beta1.CloneSet) ([]client.Object, *unstructured.Unstructured) {
 	t.Helper()
 	in, err := foresee.Play(t.Context(), foresee.Question{Changed: untyped(t, set, "CloneSet"), Now: now().Add(-time.Hour), ManagerNamespace: "kruise-system"})

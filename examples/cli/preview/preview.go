@@ -103,7 +103,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, clk clock
 // change is a changed object, with the stored object, which is nil if the object does not exist.
 type change struct{ changed, stored *unstructured.Unstructured }
 
-// run previews each change on its own.
+// run previews each change separately.
 func (o *options) run(ctx context.Context, changes []change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("the preview has taken %s: too much is in progress in the namespace", longest))
 	defer cancel()
