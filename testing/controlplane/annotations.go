@@ -1,6 +1,7 @@
 package controlplane
 
-// These annotations control a simulated Pod. All annotations work in a Pod template as well as on an existing Pod.
+// These annotations control how a simulated kubelet handles a Pod. All annotations work in a Pod template as well as
+// on an existing Pod.
 const (
 	// Fail makes the Pod end in phase Failed. A value besides "" and "true" becomes the status's reason, such as
 	// "Evicted".
@@ -13,7 +14,7 @@ const (
 	// Crash keeps the named containers (separated by commas, "*" for all) in CrashLoopBackOff. When the annotation is
 	// removed, the containers are restarted.
 	Crash = "sim.workloadkit.io/crash"
-	// ImageAlias makes the Node report another tag than the requested one, as if both tags had the same digest. The
+	// ImageAlias makes the Node report another tag than the requested tag, as if both tags had the same digest. The
 	// value is a list of pairs separated by commas, such as "app:2=app:stable": an image as in the spec, and the
 	// reported tag.
 	ImageAlias = "sim.workloadkit.io/image-alias"

@@ -44,7 +44,7 @@ func (r *Registry) SetFault(repository string, f Fault) {
 	r.faults[repository] = &fault{Fault: f, busy: f.Busy, replaced: make(chan struct{})}
 }
 
-// answer is the effect of a Fault on one request.
+// answer is the effect of a Fault on a single request.
 type answer struct {
 	Fault
 
@@ -85,7 +85,7 @@ func (a *answer) serve(w http.ResponseWriter, request *http.Request, b blob) {
 	if a.Delay > 0 && sleep.For(request.Context(), a.Delay) != nil {
 		return
 	}
-	if b.Digest == "" { // a request for /v2/, with which a client checks that the registry exists
+	if b.Digest == "" { // the request is for /v2/, with which a client checks that the registry exists
 		return
 	}
 	w.Header().Set("Content-Type", b.MediaType)

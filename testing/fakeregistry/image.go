@@ -124,7 +124,7 @@ func (i *Image) build() ([]blob, error) {
 	return []blob{layer, config, newBlob(manifestType, data)}, err
 }
 
-// pack returns a layer.
+// pack returns a layer: a tar archive of the files.
 func pack(files []File) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)

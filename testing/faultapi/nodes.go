@@ -61,7 +61,7 @@ type container struct {
 	digest    string
 	id        string
 	restarts  int32
-	runs      bool // if false, the next instance cannot start, or the container is done
+	runs      bool // false if the next instance cannot start, or the container is done
 	waits     *corev1.ContainerStateWaiting
 	exit      *int32 // exit code of the last instance, if no instance was started since
 	done      bool   // a plain init container that has succeeded
@@ -234,8 +234,8 @@ func (n *Nodes) Run(uid types.UID) bool {
 	return changed
 }
 
-// runEphemeral starts the ephemeral containers that never ran, and reports whether anything has changed, now or before
-// (changed).
+// runEphemeral starts the ephemeral containers that never ran. The result is true if a container was started, or if
+// the argument changed is true.
 func (n *Nodes) runEphemeral(p *node, changed bool) bool {
 	if p.hasEnded() {
 		return changed
@@ -300,7 +300,7 @@ func (p *node) isInit(spec *corev1.Container) bool {
 	return slices.ContainsFunc(p.view.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == spec.Name })
 }
 
-// isNext reports whether all init containers before the container have been started.
+// isNext reports whether all init containers that precede the container in the spec have been started.
 func (p *node) isNext(spec *corev1.Container) bool {
 	for i := range p.view.Spec.InitContainers {
 		before := p.view.Spec.InitContainers[i].Name
@@ -323,7 +323,7 @@ func (p *node) hasStarted(name string) bool {
 	return p.containers[name] != nil && p.containers[name].id != ""
 }
 
-// run brings a container to the state of its spec.
+// run starts, restarts or stops a container as its spec requires, and reports whether anything has changed.
 func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool {
 	changed := !equality.Semantic.DeepEqual(c.resources, spec.Resources)
 	c.resources = spec.Resources
@@ -520,7 +520,7 @@ func (n *Nodes) Report(uid types.UID) bool {
 	p.unreported, p.images = false, n.Images.changes
 	before := n.server.Version()
 	now := n.server.time()
-	// A write fails if the Pod was deleted, which Observe will notice.
+	// The write fails if the Pod was deleted. The error is ignored, because the next Observe notices the deletion.
 	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, n.Images, now) })
 	return n.server.Version() != before
 }

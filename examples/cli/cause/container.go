@@ -81,7 +81,7 @@ func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string)
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, fmt.Sprintf("see kubectl logs %s -c %s --previous", pod.Name, s.Name))
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-		if image := imageOf(pod, s); !strings.Contains(detail, image) { // the image in the status may be the image of the last instance
+		if image := imageOf(pod, s); !strings.Contains(detail, image) { // the status may have the image of the last instance
 			detail += " (image " + image + ")"
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, "an image that the Node can pull, or credentials for the registry")
