@@ -98,7 +98,7 @@ func Split[T metav1.Object](owner Owner, kind string, objects []T, options Optio
 	return d, nil
 }
 
-// mayAdopt is false if the owner or the object is being deleted, or if the two are in different namespaces.
+// mayAdopt is false if the owner or the object is being deleted, or if owner and object are in different namespaces.
 func (o *Owner) mayAdopt(object metav1.Object) bool {
 	return !o.Deleting && object.GetDeletionTimestamp() == nil && object.GetNamespace() == o.Namespace
 }

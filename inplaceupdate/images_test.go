@@ -502,7 +502,7 @@ func TestRecordOfAPlainInitContainer(t *testing.T) {
 	}
 }
 
-// TestNamesInFull: the recorded imageID proves nothing if an update returns to an earlier image, or asks for another
+// TestNamesInFull: the recorded imageID proves nothing if an update returns to an earlier image, or requests another
 // tag of the same image. Only the names can then be compared, and runtimes report full names.
 func TestNamesInFull(t *testing.T) {
 	for _, tc := range []struct {

@@ -27,8 +27,8 @@ type Step struct {
 	Change podpatch.Change
 	// Waiting lists the reasons why the update waits, in the order found.
 	Waiting reason.List
-	// RequeueAfter, if positive, is the time after which the caller must call Next again, because only time passes
-	// and no event occurs. The end of a grace period is rounded up to whole seconds.
+	// RequeueAfter, if positive, is the time after which the caller must call Next again, because no event will occur
+	// at this time. The end of a grace period is rounded up to whole seconds.
 	RequeueAfter time.Duration
 }
 

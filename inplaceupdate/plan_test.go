@@ -492,7 +492,7 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	if asked != 3 {
 		t.Errorf("planned %d times, want once more for the revision that was written", asked)
 	}
-	// A prediction asks about revisions before their creation. All such revisions have the same, empty UID.
+	// For a prediction, the revisions do not exist yet. All such revisions have the same, empty UID.
 	for _, to := range []string{"app:v3", "app:v4"} {
 		if got := planner.Plan(v1, newRevision(t, "", newTemplate(image("app", to)))); got.Images["app"] != to {
 			t.Errorf("plan to %s sets %s", to, got.Images["app"])

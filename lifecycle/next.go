@@ -33,8 +33,8 @@ type Want struct {
 	KeepUnset bool
 }
 
-// Action is what the owner must do with the Pod besides writing its state. The zero Action means that there is nothing
-// to do: the Pod is in its final state, changes its state again in the next pass, or waits.
+// Action is what the owner must do with the Pod besides writing its state. The zero Action means that there is
+// nothing to do: the Pod is in its final state, changes its state again in the next reconcile, or waits.
 type Action uint8
 
 // These are the actions of an owner.

@@ -261,8 +261,9 @@ func (v *View[O]) Object() client.Object { return v.Owner }
 // Time returns the field Now.
 func (v *View[O]) Time() time.Time { return v.Now }
 
-// InDoubt reports whether a write of the pass got no response. Only the next Observe finds out whether the write
-// happened. Until then, finish the current kind of action on other objects, but begin no other kind of action.
+// InDoubt reports whether a write of the present reconcile got no response. Only the next Observe finds out whether
+// the write happened. Until then, finish the current kind of action on other objects, but begin no other kind of
+// action.
 func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
 // For returns a client for writes to a Pod of the owner: both the next Observe and the next ObservePod wait for these

@@ -33,7 +33,7 @@ type pace struct {
 	pods  int
 }
 
-// begin records the beginning of a pass.
+// begin records the beginning of a reconcile.
 func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -119,7 +119,7 @@ type Set struct {
 
 // Of returns the facts about an active Pod, or nil if the Pod is not active. Of is safe for concurrent use.
 func (s *Set) Of(pod *corev1.Pod) *Pod {
-	s.index.Do(func() { // most passes need no index, so the index is made only when needed
+	s.index.Do(func() { // most reconciles need no index, so the index is made only when needed
 		s.byName = make(map[string]*Pod, len(s.Active))
 		for i := range s.Active {
 			s.byName[s.Active[i].Name] = &s.Active[i]

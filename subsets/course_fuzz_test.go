@@ -72,7 +72,7 @@ type course struct {
 	zones      []zone
 	replicas   int
 	neverBelow int
-	quiet      int // number of passes in a row without a change
+	quiet      int // number of reconciles in a row without a change
 	left       int
 }
 

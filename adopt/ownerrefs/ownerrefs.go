@@ -75,7 +75,8 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 			return nil
 		case apierrors.IsInvalid(err):
 			pass.Wake(lostAgain)
-			// The error does not wrap its cause, because the pass would treat the cause as a refusal of all objects.
+			// The error does not wrap its cause, because the fanout.Pass would treat the cause as a refusal of all
+			// objects.
 			return reason.Final(reason.Reason{
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",

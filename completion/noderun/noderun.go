@@ -1,7 +1,7 @@
 // Package noderun carries out the decisions of package completion for jobs that run a Pod on each fitting Node, such
 // as an image check, a migration of files or a backup.
 //
-// A pass counts the Pods, asks package completion for the next action, and carries out the action:
+// A reconcile counts the Pods, calls package completion for the next action, and carries out the action:
 //
 //	survey := completion.OnNodes(v.Pods, claims, restartLimit)
 //	step := completion.Next(rules, survey.Progress(started, ended), v.Now)
@@ -51,7 +51,7 @@ const (
 	PodStripped reason.Code = "PodStripped"
 )
 
-// again is the wait before the next pass if the cache is stale.
+// again is the wait before the next reconcile if the cache is stale.
 const again = time.Second
 
 // Runner creates and deletes the Pods of jobs of a kind, and deletes the jobs. A Runner is safe for concurrent use.

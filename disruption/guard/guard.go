@@ -149,10 +149,11 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 // a Pod with an open gate must call Ask.
 //
 // Permit spends from the ledger stored by the last count. A Pod that has failed since the count still counts as in
-// service, even if the pass that asks knows of the failure. A controller whose rollouts may take down several Pods at
-// a time must count at the begin of the pass, store the count (ownercache.View.WriteSharedStatus), and act in this
-// pass only if the count was stored. Alternatively, set the rollout's MaxUnavailable to the number of Pods that the
-// budget allows to be unavailable: package rollout counts Pods that have failed as unavailable.
+// service, even if the reconcile that calls Permit knows of the failure. A controller whose rollouts may take down
+// several Pods at a time must count at the begin of the reconcile, store the count
+// (ownercache.View.WriteSharedStatus), and act in this reconcile only if the count was stored. Alternatively, set the
+// rollout's MaxUnavailable to the number of Pods that the budget allows to be unavailable: package rollout counts
+// Pods that have failed as unavailable.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
 	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {

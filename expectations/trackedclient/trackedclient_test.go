@@ -339,7 +339,7 @@ func TestSharedDoubt(t *testing.T) {
 	}
 }
 
-// TestOwnerThatIsGone: a write for an owner that is deleted during a pass leaves no record.
+// TestOwnerThatIsGone: if the owner is deleted during a reconcile, a later write of the reconcile leaves no record.
 func TestOwnerThatIsGone(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {

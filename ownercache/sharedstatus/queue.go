@@ -139,7 +139,7 @@ func (s *Statuses[O, L]) work(o *object[O, L]) {
 	}
 }
 
-// sleep waits, but returns early if nobody waits for the answer any more.
+// sleep waits for the duration d, but returns early if ctx ends, because no caller waits for an answer any more.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -23,7 +23,7 @@ func prepares(change func(*corev1.Pod)) executor.PodTemplates {
 }
 
 // TestCreatePodsRefuses: CreatePods sends no request for a Pod that the owner would not count, or would consider
-// outdated. Otherwise the controller would create such a Pod in each pass.
+// outdated. Otherwise the controller would create such a Pod in each reconcile.
 func TestCreatePodsRefuses(t *testing.T) {
 	for name, change := range map[string]func(p *turn, from *executor.PodTemplates){
 		"no revision": func(p *turn, from *executor.PodTemplates) {

@@ -256,8 +256,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestUpdateInPlace follows the update of a Pod from the owner's pass to the loop over single Pods. Each change is
-// reported once.
+// TestUpdateInPlace follows the update of a Pod, begun in the reconcile of the owner and finished by the loop over
+// single Pods. Each change is reported once.
 func TestUpdateInPlace(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")
@@ -301,7 +301,7 @@ func TestUpdateInPlace(t *testing.T) {
 func TestRefusedUpdate(t *testing.T) {
 	for _, tc := range []struct {
 		policy podcontrol.Policy
-		// These are the requests and events of the first pass, and of a pass during the wait.
+		// These are the expected requests and events of the first reconcile, and of a reconcile during the wait.
 		first, second       []string
 		told, toldLater     []string
 		refusedLater, reset bool
@@ -341,7 +341,7 @@ func TestRefusedUpdate(t *testing.T) {
 			}
 			p = w.begin()
 			p.Set = set
-			_ = p.Unfinished() // called in a pass that does not read the Pod
+			_ = p.Unfinished() // called in a reconcile that has not read the Pod
 			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
 				t.Errorf("after a pass that does not choose it the owner looks again in %v", result.RequeueAfter)
 			}
@@ -722,8 +722,8 @@ func TestUnreadableAfterRefusal(t *testing.T) {
 	}
 }
 
-// TestOneLoopAtATime: while a loop writes to a Pod, the other loop does not change the Pod, and the owner's pass
-// starts no update from an older version of the Pod.
+// TestOneLoopAtATime: while a loop writes to a Pod, the other loop does not change the Pod, and the reconcile of the
+// owner starts no update from an older version of the Pod.
 func TestOneLoopAtATime(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")

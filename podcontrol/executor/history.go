@@ -52,7 +52,7 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) 
 			}
 		}
 		_, err = history.Write(ctx, t.Client, p.Cache.APIReader(), h, decision)
-		return false, err // the pass continues even if the revision is new
+		return false, err // the reconcile continues even if the revision is new
 	})
 }
 

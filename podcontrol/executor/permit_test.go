@@ -148,7 +148,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestPermitFails: if Permit cannot decide because of a failed request, the pass fails, and Waiting lists nothing.
+// TestPermitFails: if Permit cannot decide because of a failed request, the reconcile fails, and Waiting lists no
+// reason.
 func TestPermitFails(t *testing.T) {
 	for _, failure := range []error{apierrors.NewForbidden(schema.GroupResource{Resource: "budgets"}, "web", nil), context.DeadlineExceeded} {
 		w := newWorld(t)

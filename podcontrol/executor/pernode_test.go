@@ -90,8 +90,8 @@ func TestCreatePerNodeWithoutRevisions(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeTwice: two passes with the same view request the same name, and the API server refuses the second
-// Pod.
+// TestCreatePerNodeTwice: two reconciles with the same view request the same name for the Pod of a Node, and the API
+// server refuses the second Pod.
 func TestCreatePerNodeTwice(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)

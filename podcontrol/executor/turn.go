@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is the time until the next pass if the loop that reconciles single Pods works on a Pod now. A Pod may be
-// out of service because the start of its update has failed halfway, and no event would enqueue the owner.
+// busyRetry is the time until the next reconcile of the owner if the loop over single Pods works on a Pod now. A Pod
+// may be out of service because the start of its update has failed halfway, and no event would enqueue the owner.
 const busyRetry = 100 * time.Millisecond
 
 // errNoPlan means that the caller of UpdateTo has passed no plan although the rules allow in-place updates: a bug of
@@ -208,7 +208,7 @@ func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return changed, nil
 }
 
-// recreate deletes a Pod that was chosen within the budget. The next pass creates the replacement.
+// recreate deletes a Pod that was chosen within the budget. The next reconcile of the owner creates the replacement.
 func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
 	if wait, err := t.executor.fanout.Backoff.Resting(deletionOf(pod), t.Now); err != nil {
 		t.Pass.Wake(wait)
@@ -248,8 +248,8 @@ func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step,
 	return t.patch(ctx, pod, step)
 }
 
-// patch merges the changes and sends them. Both the owner's next pass and the loop over single Pods wait until the
-// cache shows these patches.
+// patch merges the changes and sends them. Both the next reconcile of the owner and the loop over single Pods wait
+// until the cache shows these patches.
 func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
 	patches, err := t.executor.options.Merger.Merge(pod, t.executor.options.Clock.Now(), step.Changes...)
 	if err != nil {
@@ -332,7 +332,7 @@ func (t *Turn[O]) active() []podcontrol.Pod {
 // heldUp returns the reason why the loop over single Pods does not change the Pod now.
 func (t *Turn[O]) heldUp(pod *podcontrol.Pod) error {
 	attempts := []fanout.Attempt{t.executor.finishOf(pod.Pod, t.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
-	if !pod.Updating { // a refused update has not begun, and the owner's pass that chooses the Pod reports the refusal
+	if !pod.Updating { // a refused update has not begun, and the owner's reconcile reports the refusal
 		attempts = attempts[:2]
 	}
 	for _, attempt := range attempts {

@@ -95,8 +95,8 @@ func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) 
 	return nil
 }
 
-// Classes are the StorageClasses of claims that must be resized. Make Classes with ReadClasses, once for all claims of
-// a pass.
+// Classes are the StorageClasses of claims that must be resized. Make Classes with ReadClasses, once for all claims
+// of a reconcile.
 type Classes struct{ read map[string]class }
 
 // class is a StorageClass, nil if it does not exist, or the reason why it could not be read.

@@ -93,7 +93,7 @@ type Pod struct {
 	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can free
 	// the ordinal.
 	NotSelected bool
-	// Specified Pods must be deleted and created again because a user has asked so, by a label for example.
+	// Specified Pods must be deleted and created again because a user has requested so, by a label for example.
 	Specified bool
 	// PreDeleting Pods will be deleted and wait for their hook. They do not count as available.
 	PreDeleting bool

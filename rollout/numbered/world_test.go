@@ -277,7 +277,7 @@ func (w *world) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step) {
 		if w.chance(20) {
-			break // the action fails or the process dies; the next pass must finish the work
+			break // the action fails or the process dies; the next reconcile must finish the work
 		}
 		did, err := do()
 		if err != nil {

@@ -231,7 +231,7 @@ func (w *world) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step, pods) {
 		if w.chance(20) {
-			return true, nil // the action fails or the process dies; the next pass must finish the work
+			return true, nil // the action fails or the process dies; the next reconcile must finish the work
 		}
 		did, err := do()
 		if err != nil {

@@ -285,8 +285,8 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 }
 
 // decide chooses the Pods to upgrade. The choice is recorded in claims, so that other sets know which Pods are about
-// to be upgraded. wait, if positive, is the time until the next pass: no event occurs when a Pod's back-off is over,
-// or when another set's entry for a Pod is removed from claims.
+// to be upgraded. wait, if positive, is the time until the next reconcile: no event occurs when a Pod's back-off is
+// over, or when another set's entry for a Pod is removed from claims.
 func (u *Upgrader[O]) decide(
 	v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan, pods []sidecarcontrol.Standing,
 ) (work Work, wait time.Duration) {

@@ -62,7 +62,7 @@ type Puller struct {
 	reports []imagepull.Report
 }
 
-// run is a pull.
+// run is a requested pull.
 type run struct {
 	want  imagepull.Want
 	round int64
