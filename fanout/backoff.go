@@ -57,8 +57,8 @@ type Attempt struct {
 	// Object is the object of the attempt: a Pod, or the owner of a Pod to be created.
 	Object types.UID
 	Task   Task
-	// Target is what the attempt depends on: the name of a revision, or the generation of the owner. If the target
-	// changes, earlier refusals no longer apply, and the attempt is made at once.
+	// Target is a value on which the attempt depends: the name of a revision, or the generation of the owner. If the
+	// target changes, earlier refusals no longer apply, and the attempt is made at once.
 	Target string
 }
 

@@ -44,10 +44,10 @@ type Fanout struct {
 	limit *limit
 }
 
-// New returns a Fanout with a limit on the concurrent requests of each namespace. All namespaces together may send two
-// more requests than a single namespace. The last of these two is reserved for a namespace that sends no requests yet.
-// A request that takes longer than a second, because of a webhook, no longer counts towards the limits while others
-// wait. Zero or less means DefaultCalls.
+// New returns a Fanout with a limit on the concurrent requests of each namespace. All namespaces together may send
+// two more requests than a single namespace. The last of these two is reserved for a namespace that sends no requests
+// yet. A request that takes longer than a second, because of a webhook, no longer counts towards the limits while
+// other requests wait. Zero or less means DefaultCalls.
 func New(calls int) *Fanout {
 	if calls <= 0 {
 		calls = DefaultCalls

@@ -87,7 +87,7 @@ func Example() {
 	// {false 2s <nil>} <nil>
 }
 
-// TestEachIsolates: a Pod's failure does not stop the work on all others.
+// TestEachIsolates: a Pod's failure does not stop the work on all other Pods.
 func TestEachIsolates(t *testing.T) {
 	f := fanout.New(2)
 	pass := f.Begin(newView("a"))

@@ -355,7 +355,7 @@ func (v *view) firstBatch(w *work) []string {
 	return first
 }
 
-// priorities returns the launch priorities of the named containers, as far as set, and the highest of these
+// priorities returns the launch priorities of those named containers that have a priority, and the highest of these
 // priorities.
 func (v *view) priorities(names []string) (priorities map[string]int, highest int) {
 	highest = math.MinInt

@@ -68,7 +68,7 @@ func keyOf(m map[string]string, name string) *byte {
 	return nil
 }
 
-// TestShare: Share does not change the content of the Pods, whatever parts are equal.
+// TestShare: Share does not change the content of a Pod, whichever parts of the two Pods are equal.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Pod){

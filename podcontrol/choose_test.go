@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// chosen is a Choice with Pods given by name.
+// chosen is a Choice in which the Pods are given by their names.
 type chosen struct {
 	Leaving, Delete, Settle, Update []string
 	Back                            bool

@@ -30,7 +30,7 @@ type Numbered struct {
 	byOrdinal map[int]*corev1.Pod
 }
 
-// NumberedOptions say how Pods are described. The zero value counts every unready Pod as broken.
+// NumberedOptions are the options of Set.Numbered. The zero value counts every unready Pod as broken.
 type NumberedOptions struct {
 	// StartTime is how long a Pod may take to become ready, after its creation or the begin of its in-place update,
 	// before the Pod counts as broken. A Pod that has been ready for less than Want.MinReady also counts as starting.

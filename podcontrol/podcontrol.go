@@ -143,7 +143,7 @@ const (
 // Recreates reports whether the policy always recreates Pods.
 func (p Policy) Recreates() bool { return p == Recreate || p == "" }
 
-// Rules are what an owner's spec says about its Pods: update policy and hooks. The zero value recreates Pods for
+// Rules are the settings for Pods in an owner's spec: update policy and hooks. The zero value recreates Pods for
 // updates and has no hooks.
 type Rules struct {
 	Hooks  lifecycle.Hooks

@@ -214,7 +214,7 @@ type Reader struct {
 	owners map[types.UID]*known
 }
 
-// known is what a Reader remembers about an owner.
+// known holds the Facts that a Reader remembers about the Pods of an owner.
 type known struct {
 	mu       sync.Mutex
 	selector basis

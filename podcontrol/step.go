@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Act is what must be done to a Pod.
+// Act is the kind of a Step: the action on the Pod.
 type Act string
 
 const (

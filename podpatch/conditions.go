@@ -16,9 +16,9 @@ import (
 const ReadinessGatesNotReady = "ReadinessGatesNotReady"
 
 // Ready computes the Pod's Ready condition as the kubelet does once the given conditions are set: status, reason and
-// message agree byte for byte. The kubelet compares exactly status, reason and message, and so finds nothing to write.
-// known is false while the containers are not ready: the Pod's Ready condition is then False already, whatever the
-// gates.
+// message agree byte for byte. The kubelet compares exactly these three fields with its own result, and so finds no
+// difference to write. known is false while the containers are not ready: the Pod's Ready condition is then False
+// already, whatever the conditions of the gates are.
 func Ready(pod *corev1.Pod, conditions []corev1.PodCondition) (ready corev1.PodCondition, known bool) {
 	if !podstate.IsTrue(pod, corev1.ContainersReady) {
 		return corev1.PodCondition{}, false

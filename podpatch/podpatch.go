@@ -60,8 +60,8 @@ const (
 	InvalidChange reason.Code = "InvalidChange"
 )
 
-// Change is what a decider wants to change in a Pod. The zero value changes nothing. Changes are plain data, and Merge
-// does not modify them.
+// Change has the changes of a Pod that a decider wants. The zero value changes nothing. Changes are plain data, and
+// Merge does not modify them.
 type Change struct {
 	// UID is the UID of the Pod for which the change was decided; empty skips the check against the Pod passed to
 	// Merge.

@@ -93,7 +93,7 @@ type Transfer struct {
 	Pod   *corev1.Pod
 }
 
-// Known is what the caller knows about the Pods that use an owner's claims. All fields are required.
+// Known gives access to the caller's knowledge about the Pods that use an owner's claims. All fields are required.
 type Known struct {
 	// Owner is the UID of the owner of claims and Pods.
 	Owner types.UID

@@ -97,7 +97,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 			size += len(k) + len(v)
 		}
 	}
-	if size > maxAnnotations/2 { // half, because others write annotations, too
+	if size > maxAnnotations/2 { // half, because other clients write annotations, too
 		if !known {
 			return nil
 		}
@@ -143,7 +143,7 @@ func encodeClaims(templates []corev1.PersistentVolumeClaim) (string, error) {
 	return string(raw), nil
 }
 
-// sameClaims reports whether both lists lead to the same claims, however encoded.
+// sameClaims reports whether both lists of claim templates lead to the same claims, even if their JSON differs.
 func sameClaims(a, b []corev1.PersistentVolumeClaim) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.PersistentVolumeClaim) bool {
 		return equality.Semantic.DeepEqual(recordOf(&a), recordOf(&b))

@@ -129,13 +129,13 @@ func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
-// Step says what the caller must do now. Numbers are never negative.
+// Step is the caller's next action. Numbers are never negative.
 type Step struct {
-	// Create is the number of Pods to create, CreateOld of these at the old revision.
+	// Create is the number of Pods to create. CreateOld of these Pods must have the old revision.
 	Create, CreateOld int
-	// Delete is the number of Pods to delete among the Pods whose deletion nobody has requested, DeleteOld of these at
-	// the old revision. Pods beyond the partition are deleted first, even if they are available and new Pods are not.
-	// The caller must wait while any Pod is Specified or PreDeleting.
+	// Delete is the number of Pods to delete among the Pods whose deletion nobody has requested. DeleteOld of the
+	// deleted Pods must have the old revision. Pods beyond the partition are deleted first, even if they are
+	// available and new Pods are not. The caller must wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is how many ready Pods may be deleted, of all Pods whose deletion is decided by Delete or was
 	// requested. Pods that are not ready may be deleted at once. See ToDelete.

@@ -91,7 +91,7 @@ type Sidecar struct {
 	ResourcesPolicy *sizing.Policy `json:"resourcesPolicy,omitempty"`
 }
 
-// Hot says how a sidecar is upgraded without a gap.
+// Hot has the settings of a sidecar that is upgraded without a gap.
 type Hot struct {
 	// EmptyImage is the image of the idle twin. The image must run with the same command and probes.
 	EmptyImage string `json:"emptyImage"`

@@ -20,8 +20,8 @@ const (
 	broken = "Broken"
 )
 
-// Observation is what the caller has observed in addition to the Secret. The zero value means that the caller has not
-// observed anything yet: a rotation then waits.
+// Observation has the facts that the caller has observed in addition to the Secret. The zero value means that the
+// caller has not observed anything yet: a rotation then waits.
 type Observation struct {
 	// Injected means that every object that should hold the CA bundle (a webhook configuration or a
 	// CustomResourceDefinition) was observed with exactly the bundle in the Secret. Injected is also true if no
@@ -35,8 +35,8 @@ type Observation struct {
 	// used only in the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
-	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that passed. Zero
-	// means never.
+	// ClockJumped is the time of the last jump of the clock that was noticed: the clock went back, or ahead by more
+	// than the time that passed. Zero means never.
 	ClockJumped time.Time
 }
 

@@ -41,7 +41,7 @@ const (
 	NotTrackable reason.Code = "NotTrackable"
 )
 
-// Index is what Clients need to know about a cache. An ownercache.Index implements Index.
+// Index has the questions about a cache that Clients need answered. An ownercache.Index implements Index.
 type Index interface {
 	expectations.Progress
 	// HasSynced reports whether the cache has received its first list.

@@ -17,9 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Work is what an agent does for a Pod of the Node. again is the time until the next call even if no event occurs; zero
-// for never. After an error, Work is called again; the wait grows with each error in a row. Calls for a Pod do not
-// overlap.
+// Work is the caller's function that an agent calls for each Pod of the Node. again is the time until the next call
+// even if no event occurs; zero for never. After an error, Work is called again; the wait grows with each error in a
+// row. Calls for a Pod do not overlap.
 type Work func(ctx context.Context, pod *Pod) (again time.Duration, err error)
 
 // WorkerOptions are options of a Worker. The zero value is usable.

@@ -204,8 +204,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestForget: the stops of a Pod end when the Pod is gone, when another Pod has its name, or when the Pod is on
-// another Node.
+// TestForget: the stops of a Pod end when the Pod does not exist any more, when another Pod has its name, or when the
+// Pod is on another Node.
 func TestForget(t *testing.T) {
 	replaced, moved := newPod(), newPod()
 	replaced.UID, moved.Spec.NodeName = "u2", "n2"

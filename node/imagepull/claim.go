@@ -116,7 +116,8 @@ func (w *Want) add(claim Claim, spent bool) bool {
 	return true
 }
 
-// isSpent reports whether a new claim needs a new round: the pull has failed, or the pulled image is gone.
+// isSpent reports whether a new claim needs a new round: the pull has failed, or the pulled image is not present any
+// more.
 func (r *Report) isSpent() bool { return r.Phase == Failed || r.Phase == Succeeded && !r.Present }
 
 func tooMany(detail string, image Reference) error {

@@ -184,7 +184,7 @@ const (
 	// Undecided means that the check could not be carried out, for example because the runtime does not respond. The
 	// probe's state stays.
 	Undecided Verdict = iota
-	// Pass means that the container has passed.
+	// Pass means that the container has passed the check.
 	Pass
 	// Fail means that the container has failed the check, or has not responded in time.
 	Fail

@@ -42,9 +42,9 @@ type Copy struct {
 	Content Content
 }
 
-// Plan says what to do with copies. Make and refresh copies first, then correct the references to copies, and delete
-// the copies in Drop at the end. A copy appears in a single list. If Make, Refresh and Drop are empty, holders that
-// were not passed to Synced have no copies, and their finalizers may be removed.
+// Plan has the next actions on copies. Make and refresh copies first, then correct the references to copies, and
+// delete the copies in Drop at the end. A copy appears in a single list. If Make, Refresh and Drop are empty, holders
+// that were not passed to Synced have no copies, and their finalizers may be removed.
 type Plan struct {
 	// Make are copies to create.
 	Make []Copy

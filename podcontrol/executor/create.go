@@ -19,8 +19,8 @@ import (
 // draft is a Pod to be created, and the labels and references of the Pod that no webhook may change.
 type draft struct {
 	pod *corev1.Pod
-	// name and generateName are the Pod's names before the request. prefix is what the created Pod's name must begin
-	// with; empty if any name is allowed.
+	// name and generateName are the Pod's names before the request. The created Pod's name must begin with prefix; if
+	// prefix is empty, any name is allowed.
 	name, generateName, prefix string
 	// revision is the value of the revision label, and node the Node for the Pod; empty if not used.
 	revision, node string

@@ -134,8 +134,8 @@ type Event struct {
 
 // Options are options of an Executor. Rules is required.
 type Options[O client.Object] struct {
-	// Rules returns what an owner's spec says about its Pods. Rules must depend only on the owner, and must be safe for
-	// concurrent use.
+	// Rules returns the settings for Pods in an owner's spec. Rules must depend only on the owner, and must be safe
+	// for concurrent use.
 	Rules func(owner O) podcontrol.Rules
 	// Observe is called with each Event; nil for none. Observe must not block, and be safe for concurrent use.
 	Observe func(owner O, e Event)

@@ -161,7 +161,7 @@ func (c Classes) mayGrow(claim pvc.Small, path string) error {
 	return reason.Final(pvc.MayGrow(path, name, class.object))
 }
 
-// Growth says how GrowAll resizes claims. Client and Classes are required.
+// Growth has the settings for GrowAll. Client and Classes are required.
 type Growth struct {
 	// Client writes the claims. Classes reads StorageClasses.
 	Client  client.Writer

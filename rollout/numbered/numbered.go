@@ -119,7 +119,7 @@ type Create struct {
 	Old bool
 }
 
-// Step says what the caller must do now. No ordinal is in two lists.
+// Step is the caller's next action. No ordinal is in two lists.
 type Step struct {
 	// Create are the Pods to create, in ascending order of ordinals. There are at most 1,000: the next step has the
 	// remaining Pods.

@@ -232,7 +232,8 @@ func (d *decision) firstToStay(n *entry) *Pod {
 	return oldest
 }
 
-// manageTwo keeps the oldest Pod of each revision, and deletes the old Pod once it is no longer needed.
+// manageTwo keeps the oldest Pod of each of the two revisions, and deletes the Pod of the old revision if this Pod is
+// not ready or the new Pod is available.
 func (d *decision) manageTwo(n *entry) {
 	d.removeOthers(n, n.newest, n.old)
 	if n.newest != nil && n.old != nil && !n.old.PreDeleting && (!n.old.Ready || n.newest.available()) {

@@ -107,7 +107,7 @@ func (n *entry) isDue() bool {
 	return n.newest == nil && n.old != nil && !n.ambiguous && !n.old.PreDeleting && n.Continue
 }
 
-// surge creates new Pods beside old Pods.
+// surge chooses the Nodes on which a new Pod is created in addition to the old Pod.
 func (d *decision) surge(nodes []*entry) {
 	surging := 0
 	var broken, available []string
@@ -176,8 +176,8 @@ func (d *decision) downward() (nodes []*entry) {
 	return nodes
 }
 
-// isLeft reports whether the Node should have no Pod and no other part of the plan deletes its old Pod: the old Pod is
-// alone on the Node, or beside a new Pod that the Node does not accept.
+// isLeft reports whether the Node should have no Pod and no other part of the plan deletes its old Pod: the old Pod
+// is the only Pod of the Node, or the Node also has a new Pod that must not run there.
 func (n *entry) isLeft() bool {
 	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
 		return false

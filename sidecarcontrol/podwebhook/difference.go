@@ -48,7 +48,7 @@ func (s shapes) add(t reflect.Type) {
 			return
 		}
 		if name != "-" {
-			// JSON inlines an embedded field without a name.
+			// The JSON of a struct contains the fields of an embedded struct without a name of its own.
 			members = append(members, member{f.Index[0], name, name == ""})
 		}
 	}

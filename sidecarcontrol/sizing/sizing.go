@@ -106,9 +106,9 @@ func Compile(p Policy) (*Sizes, error) {
 func (s *Sizes) Selects(container string) bool { return s.names.MatchString(container) }
 
 // Of computes the resources of a sidecar from the resources of the target containers. If any target container has no
-// limit for a resource, the sidecar gets no limit either, whatever the expression. A missing request counts as zero.
-// The error is a reason.List: NoTargetContainer if there are no targets, InvalidExpression if a result is negative,
-// or too large for a quantity.
+// limit for a resource, the sidecar gets no limit either, whatever the expression for the limit is. A missing request
+// counts as zero. The error is a reason.List: NoTargetContainer if there are no targets, InvalidExpression if a
+// result is negative, or too large for a quantity.
 func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
 	if len(targets) == 0 {
 		return corev1.ResourceRequirements{}, reason.List{{

@@ -113,7 +113,7 @@ func (a *answer) send(ctx context.Context, w http.ResponseWriter, content []byte
 			end = min(end, a.CutAfter)
 		}
 		if _, err := w.Write(content[sent:end]); err != nil {
-			return // the client has gone
+			return // the client has closed the connection
 		}
 		_ = http.NewResponseController(w).Flush() // every writer of net/http can flush
 		if sent = end; a.CutAfter > 0 && sent >= a.CutAfter {

@@ -25,11 +25,11 @@ import (
 //
 // A kubelet starts, restarts and resizes a Pod's containers at once and in no particular order. Init containers run
 // first, one after the other: an ordinary init container succeeds as soon as it is started, and is never restarted. A
-// native sidecar keeps running beside the main containers, and is restarted in the same way. A container that exits
-// (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have ended for
-// good, the Pod has succeeded or failed. If another client sets a Pod's phase to Failed or Succeeded, the kubelet
-// stops the Pod. A terminating Pod does not change its phase. An ephemeral container starts beside all other
-// containers, and is never restarted.
+// native sidecar keeps running while the main containers run, and is restarted like a main container. A container
+// that exits (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have
+// ended for good, the Pod has succeeded or failed. If another client sets a Pod's phase to Failed or Succeeded, the
+// kubelet stops the Pod. A terminating Pod does not change its phase. An ephemeral container starts without waiting
+// for any container, and is never restarted.
 //
 // A kubelet restarts a container when the spec names a new image, even if the new name means the same image. If the new
 // image is broken, the running container is stopped and no new instance starts. A broken image in a volume also keeps
@@ -115,9 +115,9 @@ func (n *Nodes) write(pod *corev1.Pod, sub string, change func(*corev1.Pod)) err
 	return err
 }
 
-// Schedule binds a Pod to a node. A Pod whose affinity names a Node is bound to this Node, whatever the given name. If
-// the server has Nodes, the Node must exist, and the Pod must tolerate its taints; until then the Pod stays pending.
-// Schedule reports whether anything has changed.
+// Schedule binds a Pod to a node. A Pod whose affinity names a Node is bound to this Node, whatever Node the argument
+// name names. If the server has Nodes, the Node must exist, and the Pod must tolerate its taints; until then the Pod
+// stays pending. Schedule reports whether anything has changed.
 func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()

@@ -373,7 +373,8 @@ func TestReportedImages(t *testing.T) {
 	}
 }
 
-// TestKnown: Known returns the Pods that kubelets have observed and that are not gone.
+// TestKnown: Known returns the Pods that kubelets have observed, without the Pods whose deletion the kubelets have
+// observed.
 func TestKnown(t *testing.T) {
 	c := newCluster(t)
 	c.must(c.user.Create(t.Context(), named("web-1")))

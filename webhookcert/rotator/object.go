@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// kind says how the Rotator handles objects of a kind.
+// kind has the functions with which the Rotator handles objects of a kind.
 type kind struct {
 	name   string
 	object func() client.Object
@@ -102,7 +102,7 @@ func (a *attempts) clockJumped(now time.Time) {
 	}
 }
 
-// object is what the Rotator knows about an object. kind and key never change; only the goroutine of Start uses the
+// object is the Rotator's knowledge about an object. kind and key never change; only the goroutine of Start uses the
 // other fields.
 type object struct {
 	attempts

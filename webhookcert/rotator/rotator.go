@@ -454,8 +454,8 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	// The status must be stored before the channel initialised is closed: whoever waits for the channel reads the status
-	// next.
+	// The status must be stored before the channel initialised is closed: a goroutine that has waited for the channel
+	// reads the status next.
 	r.status.Store(&status{faults: faults, initialised: r.held})
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })

@@ -134,8 +134,8 @@ func TestPlayKeepsItsArguments(t *testing.T) {
 	}
 }
 
-// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: PREVIEW_PODS says how
-// many Pods, 100 if not set.
+// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: the environment
+// variable PREVIEW_PODS is the number of Pods, 100 if not set.
 func TestManyPods(t *testing.T) {
 	pods := int32(100)
 	if text := os.Getenv("PREVIEW_PODS"); text != "" {

@@ -104,7 +104,7 @@ type View struct {
 	Pods              []corev1.Pod
 	// All shows all Pods of the new revision.
 	All bool
-	// Icons shows icons beside phases. Colours marks the present step with a colour.
+	// Icons adds an icon to each phase. Colours marks the present step with a colour.
 	Icons, Colours bool
 	Now            time.Time
 }

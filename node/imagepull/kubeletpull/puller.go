@@ -25,8 +25,8 @@ type Options struct {
 	Labels map[string]string
 	// PauseImage is the image of the Pods' container, for example "registry.k8s.io/pause:3.10".
 	PauseImage string
-	// PullSecrets are the names of pull secrets by the owners of claims. A Pod has the secrets of all claims for the
-	// image. Secrets of a claim that is added later are used from the next attempt on.
+	// PullSecrets maps each owner of claims to the names of its pull secrets. A Pod has the secrets of all claims for
+	// the image. Secrets of a claim that is added later are used from the next attempt on.
 	PullSecrets map[imagepull.Owner][]string
 	// ServiceAccount is the service account of the Pods; empty for the default. The Pods get no token, but credential
 	// providers of the kubelet may use the service account (KEP-4412).

@@ -9,7 +9,7 @@
 //
 // # What differs from a Node
 //
-// A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with
+// A stopped container ends at once, whatever the grace period is. The exit code is 0, or 143 in a Pod with
 // restartPolicy Never. The View knows ended containers only if the Pod's status shows the containers. The environment
 // of an instance older than the View is computed from the first version of the Pod that the View has read.
 package podview
