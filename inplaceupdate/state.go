@@ -20,8 +20,8 @@ type State struct {
 	Revision string
 	// Started is when the update started, in whole seconds.
 	Started time.Time
-	// Batches are the groups of containers changed so far, the oldest batch first. An update of metadata only has no
-	// batches.
+	// Batches are the groups of containers changed so far, the oldest batch first. An update that changes only
+	// metadata has no batches.
 	Batches []Batch
 	// Postponed are the sorted names of containers that later batches will change.
 	Postponed []string

@@ -20,7 +20,7 @@ const perPod = 50 * time.Microsecond
 // fewPods is the number of Pods below which the reconciles of an owner are not delayed.
 const fewPods = 250
 
-// paces records, for each owner with many Pods, when its last reconcile (pass) began, by UID.
+// paces records when the last reconcile of each owner with many Pods began, by UID.
 type paces struct {
 	clock clock.PassiveClock
 

@@ -1,9 +1,9 @@
 // Package revision answers "has the template changed, and from which template was a Pod made?".
 //
 // A workload stores the history of its Pod template in ControllerRevisions. [History.Decide] compares the present
-// template with the history and says whether to keep the newest revision, to make an older revision the newest again (a
-// rollback), or to write a new revision. [History.Excess] returns old revisions that are no longer needed. Both methods
-// are pure; package revision/history writes.
+// template with the history and says whether to keep the newest revision, to make an older revision the newest again
+// (a rollback), or to write a new revision. [History.Excess] returns old revisions that are no longer needed. Both
+// methods are pure; package revision/history sends the writes.
 //
 // # Claim templates
 //

@@ -26,12 +26,12 @@ type Want struct {
 	Bytes uint64
 }
 
-// Claim is the wish of one job for an image.
+// Claim says that one job wants an image.
 type Claim struct {
 	// Owner is the job.
 	Owner Owner
-	// Round is the first round whose result answers the claim. If an API has no field for this number, use the Want's
-	// Round: then every claim waits for the result of the present round.
+	// Round is the first round whose result is also the result for the claim. If an API has no field for this number,
+	// use the Want's Round: then every claim waits for the result of the present round.
 	Round int64
 	// Since is when the claim was made.
 	Since time.Time
@@ -39,8 +39,8 @@ type Claim struct {
 	Policy Policy
 }
 
-// Policy returns the policy of the present round: the most patient values of all claims. Policy.Always has an effect
-// only in claims that began the present round.
+// Policy returns the policy of the present round: the longest times and the most attempts of all claims.
+// Policy.Always has an effect only in claims that began the present round.
 func (w *Want) Policy() Policy {
 	if len(w.Claims) == 0 {
 		return Policy{}

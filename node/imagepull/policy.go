@@ -25,7 +25,7 @@ type Policy struct {
 	Retries int
 	// Deadline is the time after the start of the first attempt at which the pull fails; nil for none.
 	Deadline *time.Duration
-	// TTL is the time from the result for a claim until Sweep drops the claim; nil for never.
+	// TTL is the time from the result for a claim until Sweep removes the claim; nil for never.
 	TTL *time.Duration
 }
 

@@ -35,7 +35,7 @@ type Check struct {
 type HTTPGet struct {
 	// Scheme is "http" or "https". The server's certificate is not verified, as in the kubelet.
 	Scheme string
-	// Address is the IP address and the port of the Pod.
+	// Address is the Pod's IP address with the port of the check.
 	Address netip.AddrPort
 	// Path is the path and the query.
 	Path    string

@@ -59,7 +59,7 @@ type Plan struct {
 	Why reason.List
 }
 
-// Synced decides which copies to make, refresh and drop, for all holders that still need copies. A name in
+// Synced decides which copies to make, refresh and delete, for all holders that still need copies. A name in
 // Copy.Holders is removed if no such holder is in holders. If the namespace of the copies does not exist, pass no
 // copies.
 //

@@ -27,8 +27,8 @@
 //
 // # Copies
 //
-// A node agent may read Secrets in a single namespace, so a manager copies Secrets there. [Cut] reduces a Secret to the
-// entries for given images, and [Synced] decides which copies to make, to refresh and to drop.
+// A node agent may read Secrets in a single namespace, so a manager copies Secrets there. [Cut] reduces a Secret to
+// the entries for given images, and [Synced] decides which copies to make, refresh and delete.
 //
 // # Secrecy
 //

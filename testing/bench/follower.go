@@ -79,7 +79,7 @@ func (f *follower) begin(template *corev1.PodTemplateSpec) {
 	f.began, f.template, f.past = time.Now(), template.DeepCopy(), nil
 	for uid, r := range f.records {
 		if r.gone > 0 {
-			delete(f.records, uid) // the Pod is terminating since an earlier phase
+			delete(f.records, uid) // the Pod has been terminating since an earlier phase
 			continue
 		}
 		r.life = life{pod: r.life.pod, object: r.object, existed: true, moments: []moment{f.stateOf(r.pod, 0)}}

@@ -6,9 +6,9 @@
 //
 // # Order
 //
-// Users should remove the first cause first. Causes that stop all work of a controller come first, then causes that
-// prevent the creation of Pods. Then come the causes of a single Pod in the order of its life: scheduler, Node,
-// container runtime, hooks. A controller's condition that only says that the controller waits for Pods is a
+// The first cause in the list is the one to remove first. Causes that stop all work of a controller come first, then
+// causes that prevent the creation of Pods. Then come the causes of a single Pod in the order of its life: scheduler,
+// Node, container runtime, hooks. A controller's condition that only says that the controller waits for Pods is a
 // consequence of other causes, and comes last. Such a condition comes first only if no Pod has a cause.
 //
 // Equal causes of several Pods are merged into one cause, with the names of the Pods.

@@ -378,7 +378,7 @@ func TestKeep(t *testing.T) {
 }
 
 // TestShutdown: all stops end with the context, without a report of failure, and Start waits for the stops.
-// synctest.Test fails if a goroutine is left.
+// synctest.Test fails if a goroutine still runs.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -180,8 +180,8 @@ func (p *Puller) carryOut(wants []imagepull.Want, step imagepull.Step, ended []*
 	}
 }
 
-// stop cancels a pull. A pull that has begun counts for Bounds.Pulls until the runtime returns. stop must be called
-// with the lock held.
+// stop cancels a pull. A pull that has begun counts towards Bounds.Pulls until the runtime returns. The caller must
+// hold the lock.
 func (p *Puller) stop(a imagepull.Action) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.want.Image != a.Image || r.round != a.Round || r.stopping {
