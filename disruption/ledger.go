@@ -114,7 +114,7 @@ type Member struct {
 	// Serves says that the Pod is in service.
 	Serves bool
 	// Settled says that the Pod's conditions reliably show when a change of its spec has ended: true for a controller
-	// that closes a readiness gate from begin to end of the change; a Ready condition alone is not enough. If Settled
+	// that keeps a readiness gate closed during the whole change; a Ready condition alone is not enough. If Settled
 	// is true, a Pod with an admitted change (Request.Gated) counts as in service again as soon as the Pod has
 	// changed and serves; otherwise after Policy.ChangingFor.
 	Settled bool
@@ -165,7 +165,7 @@ const (
 // Census.Gone, Pods missing in Census.Members for some seconds, and Pods whose entry has expired. If Count returns an
 // error, the ledger admits no request. The error is NoGeneration, NoExpectation, or invalid bounds, see Bounds.Need.
 //
-// Call Count at the begin of each reconcile, and store the ledger even if the reconcile fails later: if a reconcile
+// Call Count at the start of each reconcile, and store the ledger even if the reconcile fails later: if a reconcile
 // ended before the count, a budget with a changed spec would stay uncounted and refuse every request (NotCounted). If
 // a reconcile calls guard.Guard.Permit before the count, Permit decides by an older ledger, in which Pods that have
 // failed since still count as in service.

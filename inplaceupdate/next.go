@@ -178,7 +178,7 @@ type waiting struct {
 	reasons reason.List
 	// proofBegins is true if the state must be written now, because a proof by waiting or by a later image can begin.
 	proofBegins bool
-	// wait is the time after which the batch may be complete without any event, zero if there is none.
+	// wait is the time after which the batch may be complete even if no event occurs; zero for never.
 	wait time.Duration
 }
 

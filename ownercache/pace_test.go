@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestPassesAreHeldApart: between the beginnings of two reconciles (passes) of an owner with many Pods, some time
+// TestPassesAreHeldApart: between the beginnings of two reconciles of an owner with many Pods, some time
 // must pass. Reconciles after a failure, and reconciles of owners with few Pods, are not delayed.
 func TestPassesAreHeldApart(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})

@@ -32,7 +32,7 @@ type Numbered struct {
 
 // NumberedOptions are the options of Set.Numbered. The zero value counts every unready Pod as broken.
 type NumberedOptions struct {
-	// StartTime is how long a Pod may take to become ready, after its creation or the begin of its in-place update,
+	// StartTime is how long a Pod may take to become ready, after its creation or the start of its in-place update,
 	// before the Pod counts as broken. A Pod that has been ready for less than Want.MinReady also counts as starting.
 	StartTime time.Duration
 	// Rest returns how long a Pod must still wait, as in Orders; nil for none.

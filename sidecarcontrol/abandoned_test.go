@@ -71,7 +71,7 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 }
 
 // TestAbandonedProof: only waiting can prove that a sidecar runs its new image. The sidecar's set was deleted, so no
-// reconcile records the begin of the wait. Upgrades by other sets are delayed only for a limited time.
+// reconcile records the start of the wait. Upgrades by other sets are delayed only for a limited time.
 func TestAbandonedProof(t *testing.T) {
 	c := newControl(t)
 	cold2 := spec("cold", "log")

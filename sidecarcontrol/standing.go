@@ -302,7 +302,7 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 }
 
 // flipPatience limits how long another set's upgrade counts as in progress if the upgrade only waits for the end of a
-// hot upgrade, or for a proof by waiting that a new image runs. The time counts from the begin of the upgrade. An
+// hot upgrade, or for a proof by waiting that a new image runs. The time counts from the start of the upgrade. An
 // upgrade that takes longer may belong to a set that was deleted or changed.
 const flipPatience = 10 * time.Minute
 
@@ -331,7 +331,7 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 }
 
 // another returns the reasons why another set's upgrade waits, the time after which the caller must call again
-// although no event occurs, and when the upgrade began. If somebody has removed the upgrade's state, the begin is the
+// although no event occurs, and when the upgrade began. If somebody has removed the upgrade's state, the start is the
 // time in the set's hash record.
 func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g *given, now time.Time,
 ) (waiting reason.List, left time.Duration, begun time.Time) {

@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzCourse simulates a workload over subsets whose capacity is unknown and changes. In the end, all replicas run if
-// the subsets have enough capacity together, and further reconciles (passes) change nothing. During the simulation,
+// the subsets have enough capacity together, and further reconciles change nothing. During the simulation,
 // no running Pod is deleted before its replacement runs.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(150) {

@@ -150,7 +150,7 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 //
 // Permit spends from the ledger stored by the last count. A Pod that has failed since the count still counts as in
 // service, even if the reconcile that calls Permit knows of the failure. A controller whose rollouts may take down
-// several Pods at a time must count at the begin of the reconcile, store the count
+// several Pods at a time must count at the start of the reconcile, store the count
 // (ownercache.View.WriteSharedStatus), and act in this reconcile only if the count was stored. Alternatively, set the
 // rollout's MaxUnavailable to the number of Pods that the budget allows to be unavailable: package rollout counts
 // Pods that have failed as unavailable.

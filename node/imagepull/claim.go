@@ -169,7 +169,7 @@ func Sweep(wants []Want, reports []Report, exists func(Owner) bool, now time.Tim
 		hasEnd = hasEnd && !c.Since.IsZero()
 		if answer, answered := report.answer(c.Round); answered {
 			// The time of the pull's end comes from the Node, which may be hostile. So the time counts only if it
-			// lies between the begin of the claim and now.
+			// lies between the start of the claim and now.
 			if ended, hasEnd = answer.Ended, true; ended.Before(c.Since) {
 				ended = c.Since
 			}

@@ -23,10 +23,10 @@ import (
 
 const (
 	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod
-	// (403, 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or this API
-	// server has no such subresource (404 for its path, as for pods/resize before 1.32). A missing right of the client
-	// says nothing about the Pod, and is not Refused. The same request would fail again, so the caller must decide
-	// whether to wait, recreate the Pod or stop. See fanout.Backoff.
+	// (403, 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or this
+	// API server has no such subresource (404 for its path, as for pods/resize before 1.32). If the client lacks a
+	// right, the error is not Refused, because other clients may still patch the Pod. The same request would fail
+	// again, so the caller must decide whether to wait, recreate the Pod or stop. See fanout.Backoff.
 	//
 	// Usually Result.Sent is 0 when Refused is returned, and the Pod is unchanged. Result.Sent is greater if an
 	// earlier patch of the same sequence has succeeded: between the dry run and the resize, a quota was used up or
@@ -51,7 +51,7 @@ type Client interface {
 type Result struct {
 	ResourceVersion string
 	Generation      int64
-	// Sent is the number of successful patches, without dry runs. After an error, Sent tells whether any patch has
+	// Sent is the number of successful patches, without dry runs. After an error, Sent says whether any patch has
 	// changed the Pod.
 	Sent int
 }

@@ -51,7 +51,7 @@ type ended struct {
 	panicked   any
 }
 
-// startVerb is the verb of the pseudo call that stands for the begin of a reconcile: the reconcile waits until the
+// startVerb is the verb of the pseudo call that stands for the start of a reconcile: the reconcile waits until the
 // schedule releases the pseudo call.
 const startVerb = "reconcile"
 

@@ -21,7 +21,7 @@ const (
 	// BrokenImage names images (separated by commas, "*" for all) that cannot be pulled: a container that must run such
 	// an image stops and waits in ImagePullBackOff until its spec names another image.
 	BrokenImage = "sim.workloadkit.io/broken-image"
-	// Stopped names container instances that another program than the kubelet has ended. The value is JSON with the
+	// Stopped names container instances that a program other than the kubelet has stopped. The value is JSON with the
 	// ID of the instance for each container name. A named instance ends, and the container starts again after
 	// StartDelay, unless the Pod has restartPolicy Never. Package podview of module testing/fakecri writes the
 	// annotation.

@@ -26,8 +26,8 @@
 //	err = mgr.AddReadyzCheck("webhooks", certs.Check)
 //	err = mgr.Start(ctx)
 //
-// A manager does not pass its logger to a webhook server: wrap the server's Start so that the context has a logger, or
-// the Rotator logs nothing. /readyz does not show why the check fails; log the error of Ready.
+// A manager does not pass its logger to a webhook server: wrap the server's Start so that the context has a logger,
+// because the Rotator logs nothing otherwise. /readyz does not show why the check fails; log the error of Ready.
 //
 // # How it works
 //

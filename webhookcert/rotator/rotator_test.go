@@ -965,8 +965,8 @@ func TestNamespaceMissing(t *testing.T) {
 	})
 }
 
-// stale is a client whose lists and watches of mutating configurations show an old, frozen state, as after a
-// connection that has broken without an error. Get and writes work.
+// stale is a client whose lists and watches of mutating configurations show an old state that never changes, as if a
+// connection had broken without an error. Get and writes work.
 type stale struct {
 	client.WithWatch
 

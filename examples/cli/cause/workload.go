@@ -19,7 +19,7 @@ func (f *Facts) objectCause(layer Layer, r rank, code reason.Code, path, detail,
 	return Cause{Layer: layer, rank: r, Reason: reason.Reason{Code: code, Object: object, Path: path, Detail: detail, Remedy: remedy}}
 }
 
-// workloadCauses returns the causes why a workload or a job is not in its wanted state.
+// workloadCauses returns the causes that keep a workload or a job from its wanted state.
 func (f *Facts) workloadCauses() (causes []Cause) {
 	o := f.Object
 	if o.GetDeletionTimestamp() != nil {
