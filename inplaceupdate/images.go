@@ -68,7 +68,7 @@ func (c *container) precedes() bool {
 }
 
 // requested returns the time at which the spec's image was requested, nil if unknown. The container's entry has the
-// time of a request by an earlier update, because the recorded batches are those of the present update only.
+// time of a request by an earlier update, because only the batches of the present update are recorded.
 func (c *container) requested() *metav1.Time {
 	record, _ := c.record()
 	if record.Since != nil {

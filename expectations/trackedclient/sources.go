@@ -146,7 +146,7 @@ func (s Source) sameAsLive(ctx context.Context, apiReader client.Reader, match f
 	}
 }
 
-// newList returns an empty list whose request fetches metadata only. Its resourceVersion is unset, so the response
+// newList returns an empty list whose request fetches only metadata. Its resourceVersion is unset, so the response
 // includes every write to which the API server has responded before.
 func (s Source) newList() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}

@@ -23,9 +23,9 @@
 //
 // # Claims and rounds
 //
-// A [Claim] is the wish of one job, its owner, for an image, with the time of the wish and a policy. A [Want] is an
-// image with all of its claims. The image is pulled once for all claims, with the longest times and the most attempts
-// of all policies. The last Release removes the Want.
+// A [Claim] says that one job, its owner, wants an image, since when, and with which policy. A [Want] is an image
+// with all of its claims. The image is pulled once for all claims, with the longest times and the most attempts of
+// all policies. The last Release removes the Want.
 //
 // The pulls of an image on a Node are numbered: each pull, with all its attempts, is a round. A [Report] belongs to a
 // round. The result of the round, the [Answer], is the result for all claims that wait for this round or an earlier

@@ -95,7 +95,7 @@ func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Resul
 
 const resize = "resize"
 
-// send sends a patch; options are used for subresources only. send asks the API server to return only metadata: the
+// send sends a patch; options are used only for subresources. send asks the API server to return only metadata: the
 // caller's cache will receive the Pod anyway, and decoding a whole Pod would be the largest part of a write's cost.
 func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{

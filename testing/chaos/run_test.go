@@ -168,7 +168,7 @@ func TestReport(t *testing.T) {
 	t.Log(text)
 }
 
-// TestImportPath: go test finds the named package of a failing test, wherever the package lies.
+// TestImportPath: go test finds the named package of a failing test in any folder.
 func TestImportPath(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ function, want string }{

@@ -3,7 +3,7 @@ package controlplane
 // These annotations control how a simulated kubelet handles a Pod. All annotations work in a Pod template as well as
 // on an existing Pod.
 const (
-	// Fail makes the Pod end in phase Failed. A value besides "" and "true" becomes the status's reason, such as
+	// Fail makes the Pod end in phase Failed. A value other than "" and "true" becomes the status's reason, such as
 	// "Evicted".
 	Fail = "sim.workloadkit.io/fail"
 	// Complete makes the Pod end in phase Succeeded as soon as it runs.

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why a rollout does not continue, besides the reasons of package cause.
+// These are reasons why a rollout does not continue, in addition to the reasons of package cause.
 const (
 	// PartitionHolds means that a partition keeps Pods at the old revision.
 	PartitionHolds reason.Code = "PartitionHolds"

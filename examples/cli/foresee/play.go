@@ -218,7 +218,7 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, UID: types.UID(unreadPrefix + name), Labels: map[string]string{corev1.LabelMetadataName: name, corev1.LabelHostname: name}}
 }
 
-// passive is a clock with Now and Since only, so that no code can wait for a timer of the simulated clock.
+// passive is a clock that has only Now and Since, so that no code can wait for a timer of the simulated clock.
 type passive struct{ clock *rehearsal.Clock }
 
 // Now returns the time.
