@@ -56,7 +56,7 @@ type Decision[T metav1.Object] struct {
 	// Adopt are the orphans that the owner must adopt. Owned does not include these orphans: add an orphan once its
 	// adoption has succeeded.
 	Adopt []T
-	// Release are the objects that the owner controls but no longer matches.
+	// Release are the objects that the owner controls but whose labels the selector, or Match, no longer accepts.
 	Release []T
 	// Reasons has an entry for each object in Adopt and Release, and for each matching object controlled by another
 	// owner.
@@ -98,7 +98,7 @@ func Split[T metav1.Object](owner Owner, kind string, objects []T, options Optio
 	return d, nil
 }
 
-// mayAdopt is false if the owner or the object is being deleted, or if the two are in different namespaces.
+// mayAdopt is false if the owner or the object is being deleted, or if owner and object are in different namespaces.
 func (o *Owner) mayAdopt(object metav1.Object) bool {
 	return !o.Deleting && object.GetDeletionTimestamp() == nil && object.GetNamespace() == o.Namespace
 }

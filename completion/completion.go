@@ -7,8 +7,8 @@
 //
 // # Use
 //
-// Count the items and ask [Next] in each pass, even if nothing has changed: no event announces the time of the job's
-// failure or deletion, and a restarted process has no timer.
+// Count the items and call [Next] in each reconcile, even if nothing has changed: no event announces the time of the
+// job's failure or deletion, and a restarted process has no timer.
 //
 //	step := completion.Next(rules, progress, now)
 //	switch step.State {
@@ -101,9 +101,9 @@ type Progress struct {
 	Wanted, Done int
 	// Active is how many items run, and Missing how many items could be started.
 	Active, Missing int
-	// Failed is the number of failed items, and Known the number of failures counted in earlier passes. If failed items
-	// can disappear, store which failures are known: with only a number in the status, a new failure would not be
-	// noticed if a known failure has disappeared.
+	// Failed is the number of failed items, and Known the number of failures counted in earlier reconciles. If failed
+	// items can disappear, store which failures are known: with only a number in the status, a new failure would not
+	// be noticed if a known failure has disappeared.
 	Failed, Known int
 	// Held says that failures have paused the job, and nobody has changed the job's spec since.
 	Held bool
@@ -123,7 +123,7 @@ const (
 	Complete State = "Complete"
 	// Failed means that the job ends now, before all items are done.
 	Failed State = "Failed"
-	// Over means that the job had ended before this pass.
+	// Over means that the job had ended before this reconcile.
 	Over State = "Over"
 )
 
@@ -141,7 +141,8 @@ type Step struct {
 	Why reason.List
 }
 
-// afterEnd is the time from a job's end to the next pass. By then, the counts of the job's Pods no longer change.
+// afterEnd is the time from a job's end to the next reconcile. By then, the counts of the job's Pods no longer
+// change.
 const afterEnd = time.Second
 
 // Next returns a job's state and next action. A job without items is Running until its deadline, because items may

@@ -23,7 +23,7 @@ const (
 	JobOver reason.Code = "JobOver"
 )
 
-// Standing says how a Pod counts for its job.
+// Standing is the state of a Pod that decides how the Pod counts for its job.
 type Standing uint8
 
 const (
@@ -77,7 +77,7 @@ func restarts(pod *corev1.Pod) (sum int64) {
 	return sum
 }
 
-// Claim says how a job may use a Node.
+// Claim says how a job may use a Node (not a PersistentVolumeClaim).
 type Claim struct {
 	// Fits says that the job may create a Pod on the Node.
 	Fits bool
@@ -97,8 +97,8 @@ type Unfinished struct {
 
 // Survey counts the Nodes and Pods of a job that runs a Pod on each Node. Lists are sorted by name.
 type Survey struct {
-	// Wanted is the number of Nodes on which the job runs or has run a Pod, or will run a Pod. Done is the number of
-	// these Nodes whose Pod has ended.
+	// Wanted is the number of Nodes on which a Pod of the job has run, runs or will run. Done is the number of these
+	// Nodes whose Pod has ended.
 	Wanted, Done int
 	// Missing are the Nodes without a Pod. Each active Pod not pinned to a Node shortens Missing by a Node, because the
 	// scheduler may be about to bind the Pod to a Node in the list.
@@ -185,7 +185,8 @@ func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *S
 	return s
 }
 
-// place counts the Pods of a Node. kept counts the active Pods that may stay on the Node.
+// place has the numbers of the job's Pods on a Node: all Pods, active Pods, active Pods that may stay on the Node
+// (kept), and ended Pods.
 type place struct{ pods, active, kept, ended int }
 
 // add counts a Pod for its Node.

@@ -26,7 +26,7 @@ type Problem struct {
 	Detail string
 }
 
-// Error names path and detail.
+// Error returns a text with the path and the detail.
 func (p Problem) Error() string {
 	if p.Path == "" {
 		return p.Detail
@@ -52,8 +52,8 @@ func Reasons(problems []Problem) (list reason.List) {
 }
 
 // Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data.
-// Object refuses values that take too long to parse, anywhere in the data, even within a type with its own tolerant
-// decoder ([Fields]).
+// Object refuses values that take too long to parse, anywhere in the data, even within a type whose own decoder
+// leaves out undecodable fields ([Fields]).
 func Object(data []byte, into any) error {
 	if problem := guard(data, reflect.TypeOf(into)); problem != nil {
 		return *problem

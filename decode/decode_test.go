@@ -23,7 +23,7 @@ type spec struct {
 	Own      tolerant                       `json:"own,omitzero"`
 }
 
-// tolerant has its own decoder.
+// tolerant is a struct whose own decoder leaves out undecodable fields.
 type tolerant struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 }
@@ -213,8 +213,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// FuzzObject: the decoded value equals the value decoded by encoding/json, and a value refused as a quantity is the
-// value of a quantity.
+// FuzzObject: the decoded value equals the value decoded by encoding/json, and a value is refused as a quantity only
+// if its field is a quantity.
 func FuzzObject(f *testing.F) {
 	for _, cpu := range []string{`"1"`, `1e3`, `"1e-20000"`, `"\u0031e-20000"`, `" 1e99999"`, `"1e+99999 "`, `{"a":"1e99999"}`, `["1e99999"]`} {
 		f.Add([]byte(`{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":` + cpu + `}}}],"overhead":{"x":` + cpu + `}}}}`))

@@ -66,7 +66,7 @@ func isSuspicious(data []byte) bool {
 
 func isNumeric(c rune) bool { return strings.ContainsRune("0123456789eE+-.", c) }
 
-// isLong reports whether data begins with a long number.
+// isLong reports whether data begins with a number that is longer than the limits of a quantity.
 func isLong(data []byte) bool {
 	if len(data) > 0 && (data[0] == '+' || data[0] == '-') {
 		data = data[1:]
@@ -82,7 +82,7 @@ func isLong(data []byte) bool {
 	return digits > 0 && len(data) > 0 && (data[0] == 'e' || data[0] == 'E') && exponent(data[1:]) > longestExponent
 }
 
-// withoutSpace drops leading space from a number that is written as a string.
+// withoutSpace removes leading space from a number that is written as a string.
 func withoutSpace(text []byte) []byte {
 	for len(text) > 0 {
 		switch {
@@ -147,7 +147,8 @@ func (w *walker) fail(format string, args ...any) error {
 	return errFound
 }
 
-// value reads a value and checks it against its type. A nil type means that the value is skipped.
+// value reads the next JSON value and checks the value against its Go type. A nil type means that the value is
+// skipped.
 func (w *walker) value(into reflect.Type) error {
 	for into != nil && into.Kind() == reflect.Pointer {
 		into = into.Elem()
@@ -218,7 +219,7 @@ func (w *walker) array(into reflect.Type) error {
 	return err
 }
 
-// use adds the memory of an element of a list or map.
+// use adds the memory of an element of a list or map to the total.
 func (w *walker) use(element reflect.Type) error {
 	if w.memory += element.Size(); w.memory > mostMemory {
 		return w.fail("more elements than fit into %d MiB", mostMemory>>20)

@@ -34,13 +34,13 @@ const (
 	LetGoAlready reason.Code = "LetGoAlready"
 )
 
-// Request asks to take a single Pod out of service. The caller has checked before that the budget covers the operation
-// and selects the Pod.
+// Request asks to take a single Pod out of service. Decide does not check whether the budget covers the operation and
+// selects the Pod: the caller must check both before.
 type Request struct {
-	// Pod is the present state of the Pod that may be taken out of service. An eviction request carries only the Pod's
-	// name, so the caller must read the Pod. Required. The Pod is identified by name and UID, or without a UID by name
-	// and creationTimestamp, to the second. If a Pod has neither UID nor creationTimestamp, no earlier request counts
-	// as a request for this Pod.
+	// Pod is the present state of the Pod that may be taken out of service. An eviction request carries only the
+	// Pod's name, so the caller must read the Pod. Required. The Pod is identified by name and UID, or without a UID
+	// by name and creationTimestamp, to the second. If a Pod has neither UID nor creationTimestamp, every request
+	// counts as the first request for the Pod.
 	Pod *corev1.Pod
 	// Generation is the generation of the budget's object. Required; guard.Guard sets the field.
 	Generation int64
@@ -50,9 +50,9 @@ type Request struct {
 	// for a Pod that is being deleted.
 	OutOfService bool
 	// Gated says that a readiness gate takes the Pod out of service before the operation and puts the Pod back
-	// afterwards: the requester is the controller that owns the gate. The Pod then stops counting against the budget as
-	// soon as the Pod is in service again. If there is no gate, the Pod's Ready condition proves nothing until the
-	// kubelet has observed the change.
+	// afterwards: the requester is the controller that owns the gate. The Pod then stops counting against the budget
+	// as soon as the Pod is in service again. Without a gate, a Pod's Ready condition may still be True after the
+	// change, until the kubelet has observed the change.
 	Gated bool
 }
 
@@ -70,10 +70,10 @@ type Decision struct {
 // Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger.
 // If a request for a Pod was admitted a moment ago, a second request for the Pod costs nothing and changes nothing.
 // So a controller can call Decide before its own request, although a webhook calls Decide again for this request.
-// Some seconds later, a second request restarts the Pod's time in the ledger, and is refused if fewer Pods are in
-// service than required: the Pod may be in service again. If the deletion of a Pod was admitted but did not happen in
-// time, a second request is refused while the budget is spent. Otherwise, if a PodDisruptionBudget, for example,
-// refused the deletion, a client that retries again and again would keep the budget spent for ever.
+// Some seconds later, the Pod may be in service again: a second request then renews the time of the Pod's entry in
+// the ledger, and is refused if fewer Pods are in service than required. If the deletion of a Pod was admitted but
+// did not happen in time, a second request is refused while the budget is spent. Otherwise, if a PodDisruptionBudget,
+// for example, refused the deletion, a client that retries again and again would keep the budget spent for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -117,7 +117,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	return ledger.letGo(r, now), Decision{Admitted: true, Changed: true}
 }
 
-// letGo adds an entry for the Pod of an admitted request, and returns the new ledger.
+// letGo returns the ledger with an entry for the Pod of an admitted request.
 func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	since := metav1.NewTime(now.Truncate(time.Second)) // API times have whole seconds
 	l.Identities = maps.Clone(l.Identities)
@@ -154,9 +154,10 @@ func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 	return r.Operation.leaves() && leaving > 0 && changing <= 0
 }
 
-// rest returns how long a Pod still counts against the budget: leaving because of a deletion, changing because of a
-// change. Times have whole seconds: if a Pod without identity was created in the second of the entry, the Pod may be
-// a later Pod with the same name, and needs its own entry.
+// rest returns how long the Pod's entries still count against the budget: leaving is for an admitted deletion or
+// eviction, and changing for an admitted change. Times have whole seconds: if the entry has no identity, and the Pod
+// was created in the same second as the entry, the entry may belong to an earlier Pod of the same name, so the Pod
+// needs an entry of its own.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := MemberOf(r.Pod, false)
 	was, known := ledger.Identities[m.Name]

@@ -529,8 +529,8 @@ func TestWorkedRuns(t *testing.T) {
 	}
 }
 
-// TestRefusedByOthers: an eviction may be refused by a PodDisruptionBudget after the webhook has admitted the
-// eviction, and kubectl drain retries every 5 s. Within twice LeavingFor, another Pod can be evicted nevertheless.
+// TestRefusedByOthers: the webhook admits an eviction that a PodDisruptionBudget then refuses, and kubectl drain
+// retries every 5 s. The retries do not keep the budget spent: within twice LeavingFor, another Pod can be evicted.
 func TestRefusedByOthers(t *testing.T) {
 	census := disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("a", "b", "c")}
 	policy, now := disruption.Policy{}, start

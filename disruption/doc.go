@@ -27,7 +27,7 @@
 // request for a Pod that does not serve costs nothing, as with the eviction API (KEP-3017).
 //
 // The clocks of counting controllers and deciding webhooks should agree to a few seconds. If clocks differ, an entry
-// ends too late, or too early, before the Pod has gone out of service. If the difference is near Policy.LeavingFor or
+// expires too late, or expires before the Pod has gone out of service. If the difference is near Policy.LeavingFor or
 // ChangingFor, requests for too many Pods may be admitted.
 //
 // A ledger identifies Pods by name, so all Pods of a ledger must be in the same namespace.

@@ -33,8 +33,8 @@ type Ledger struct {
 	Leaving  map[string]metav1.Time `json:"leaving,omitempty"`
 	Changing map[string]metav1.Time `json:"changing,omitempty"`
 	// Identities map the name of each Pod in Leaving or Changing to the Pod's identity, to distinguish the Pod from a
-	// later Pod with the same name, and to notice a change of the Pod. A status without a field for Identities may drop
-	// the map: some entries then end later, after the durations in the Policy.
+	// later Pod with the same name, and to notice a change of the Pod. If the status has no field for Identities, the
+	// API server drops the map. Some entries then expire only after the durations in the Policy.
 	Identities map[string]Identity `json:"identities,omitempty"`
 	// NeededSince is the time when Need rose from 0; nil if Need has not risen from 0 for a long time. While Need was 0,
 	// requests were admitted without entries, and the controller's cache may still show some of the deleted Pods. So no
@@ -114,9 +114,9 @@ type Member struct {
 	// Serves says that the Pod is in service.
 	Serves bool
 	// Settled says that the Pod's conditions reliably show when a change of its spec has ended: true for a controller
-	// that closes a readiness gate from begin to end of the change; a Ready condition alone is not enough. A Pod whose
-	// change by this controller was admitted (Request.Gated) then counts as in service again as soon as the Pod has
-	// changed and serves, and otherwise after Policy.ChangingFor.
+	// that keeps a readiness gate closed during the whole change; a Ready condition alone is not enough. If Settled
+	// is true, a Pod with an admitted change (Request.Gated) counts as in service again as soon as the Pod has
+	// changed and serves; otherwise after Policy.ChangingFor.
 	Settled bool
 }
 
@@ -137,9 +137,9 @@ type Census struct {
 	Path   string
 	// Members are the active Pods, each once. Of two members with the same name, the first counts.
 	Members []Member
-	// Gone are the names of Pods known to be deleted or ended. Count drops the entries of these Pods at once. Entries
-	// of Pods missing in Members are dropped only after some seconds, because the cache behind the census may be older
-	// than the entries.
+	// Gone are the names of Pods known to be deleted or ended. Count removes the entries of these Pods at once.
+	// Entries of all other Pods that are missing in Members are removed only after some seconds, because Members may
+	// come from a cache that is older than the entries.
 	Gone []string
 }
 
@@ -161,14 +161,14 @@ const (
 	NoExpectation reason.Code = "NoExpectation"
 )
 
-// Count counts the Pods in service and updates the ledger. Count drops the entries of three kinds of Pods: deleted
-// Pods, Pods missing in the census for some seconds, and Pods whose time is over. If Count returns an error, the ledger
-// admits no request. The error is NoGeneration, NoExpectation, or invalid bounds, see Bounds.Need.
+// Count counts the Pods in service and updates the ledger. Count removes the entries of three kinds of Pods: Pods in
+// Census.Gone, Pods missing in Census.Members for some seconds, and Pods whose entry has expired. If Count returns an
+// error, the ledger admits no request. The error is NoGeneration, NoExpectation, or invalid bounds, see Bounds.Need.
 //
-// Call Count at the begin of each pass, and store the ledger even if the pass fails later: if a pass ended before the
-// count, a budget with a changed spec would stay uncounted and refuse every request (NotCounted). If a pass asks the
-// budget before counting, an older ledger decides, in which Pods that have failed since still count as in service:
-// see guard.Guard.Permit.
+// Call Count at the start of each reconcile, and store the ledger even if the reconcile fails later: if a reconcile
+// ended before the count, a budget with a changed spec would stay uncounted and refuse every request (NotCounted). If
+// a reconcile calls guard.Guard.Permit before the count, Permit decides by an older ledger, in which Pods that have
+// failed since still count as in service.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (Count, error) {
 	p = p.complete()
 	expected := max(ptr.Deref(c.Expected, 0), 0)
@@ -279,8 +279,8 @@ func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool
 	return kept
 }
 
-// left returns how long a Pod with an entry still counts as out of service, and whether the ledger has an entry for the
-// Pod. The entry does not count for a later Pod with the same name.
+// left returns how long a Pod still counts as out of service because of its entry in list, and whether list has an
+// entry for the Pod. An entry for an earlier Pod with the same name does not count.
 func (l *Ledger) left(list map[string]metav1.Time, m Member, lasts time.Duration, now time.Time) (time.Duration, bool) {
 	since, there := list[m.Name]
 	if !there || l.isSuccessor(m, since) {

@@ -35,7 +35,7 @@ func FuzzLedger(f *testing.F) {
 const (
 	latestRequest = 2 * time.Second // from the webhook's answer to the Pod's change
 	latestEffect  = 2 * time.Second // from the change until the Pod does not serve
-	latestView    = 4 * time.Second // from a Pod's state to the controller's cache
+	latestView    = 4 * time.Second // from a change of a Pod until the controller's cache shows the change
 )
 
 // life is a simulated Pod.
@@ -55,7 +55,7 @@ type life struct {
 	back     time.Time // when the Pod serves again
 }
 
-// view is the content of a cache at a time.
+// view is the content of a cache at a given time.
 type view struct {
 	at   time.Time
 	pods []disruption.Member
@@ -160,8 +160,8 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// count is a pass of the controller, with Pods from a stale cache. The ledger is the newest version, because
-// otherwise the write has a conflict.
+// count is a reconcile of the controller, with Pods from a stale cache. count starts from the newest version of the
+// ledger: with an older version, the write would only get a conflict.
 func (w *world) count() {
 	seen := w.views[len(w.views)-1]
 	for _, v := range w.views {

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are bounds of the requeue time proposed by a Pending: a cache is usually a few milliseconds behind, and more
-// frequent checks would not speed up a slow cache.
+// These are the bounds of Pending.RequeueAfter. A cache is usually a few milliseconds behind; for a slow cache, more
+// frequent checks would be of no use.
 const (
 	shortestRequeue = 10 * time.Millisecond
 	longestRequeue  = time.Second
@@ -52,7 +52,7 @@ type Awaited struct {
 	Since time.Time
 }
 
-// Wait returns RequeueAfter, or 0 if p is nil because nothing is awaited.
+// Wait returns RequeueAfter. If p is nil, because no write is awaited, Wait returns 0.
 func (p *Pending) Wait() time.Duration {
 	if p == nil {
 		return 0
@@ -93,8 +93,8 @@ func (p *Pending) String() string { return p.Reasons().String() }
 // lists the missing writes, and the controller must not make decisions for the owner now. Check calls present with a
 // lock held: present must not call the Tracker. If present is nil, deletions stay outstanding.
 //
-// The error is a reason.Reason, NoProgress or IncomparableVersion: a write with an incomparable version does not count
-// as visible either.
+// The error is a reason.Reason, NoProgress or IncomparableVersion: a write with an incomparable version counts as not
+// visible.
 func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	now := t.clock.Now()
 	awaited, alarm, err := t.barrier(now)
@@ -129,8 +129,8 @@ func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	return p, nil
 }
 
-// judge sets the times, and reports whether this result is the first after the alarm threshold. r is nil if only a
-// barrier is awaited.
+// judge sets the remaining fields of a Pending, and reports whether the Pending is the owner's first after the alarm
+// threshold. r is nil if the owner only waits for a barrier.
 func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	p.Since = p.Awaited[0].Since
 	for i := range p.Awaited {
@@ -259,7 +259,7 @@ func (t *Tracker) behind(name Store) (Awaited, bool, error) {
 	return a, !reached, err
 }
 
-// lateNow returns true only once, when a barrier has lasted longer than the alarm threshold.
+// lateNow returns true once for each barrier, when the barrier has lasted longer than the alarm threshold.
 func (s *source) lateNow(now time.Time, alarm time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,8 @@
 // writes without a response, and end the wait after a change of leader.
 //
 // No expectation is satisfied by the passing of time. An owner that waits longer than the alarm threshold is reported
-// once to the [Observer], and its [Pending] asks for a live read, after which [Tracker.Confirm] may end the wait.
+// once to the [Observer], and its [Pending] asks for a live read, that is a read from the API server;
+// [Tracker.Confirm] may then end the wait.
 //
 // # When controller-runtime's own option is enough
 //
@@ -32,8 +33,8 @@
 // needs no calls of Check or Forget. Use package expectations if a reconcile writes several kinds or hundreds of
 // Pods: a blocked read occupies a worker, but a Check returns at once, so the worker is free for other owners. Also
 // use package expectations if the controller must wait for its deletes, if a new leader must not act on a stale
-// cache, or if a log or condition must name the awaited object. Both can be used together. The waits overlap, so
-// neither wait prolongs the other.
+// cache, or if a log or condition must name the awaited object. Both can be used together. Both waits run at the same
+// time, so together they take no longer than the longer wait.
 package expectations
 
 import (
@@ -90,8 +91,8 @@ func (s Store) String() string {
 	return s.GroupResource.String() + " (" + s.Name + ")"
 }
 
-// Progress reports the version of a store: the highest resourceVersion up to which the store holds all changes, "" if
-// unknown. Stores of client-go 0.36 and later implement Progress. A Progress must be safe for concurrent use.
+// Progress reports the version of a store: the highest resourceVersion up to which the store has applied all changes,
+// "" if unknown. Stores of client-go 0.36 and later implement Progress. A Progress must be safe for concurrent use.
 type Progress interface {
 	LastStoreSyncResourceVersion() string
 }
@@ -118,9 +119,9 @@ type Options struct {
 	Alarm time.Duration
 	// Observer may be nil.
 	Observer Observer
-	// NoBarrier lets Check pass even if Require has not been called for each store. If false, every Check waits for
-	// Require, because nobody has recorded the writes of an earlier leader. Set NoBarrier if no other process ever
-	// writes these objects.
+	// NoBarrier lets Check return nil even if Require has not been called for each store. If false, every Check waits
+	// for Require, because nobody has recorded the writes of an earlier leader. Set NoBarrier if no other process
+	// ever writes these objects.
 	NoBarrier bool
 	// Ignores reports whether Check must not wait for a store at present, for example because the API server does not
 	// have the resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock
@@ -274,7 +275,7 @@ func (t *Tracker) Deleted(owner types.UID, store Store, uid types.UID) error {
 	return nil
 }
 
-// Forget drops all records of an owner. Call Forget when the owner has been deleted. A later owner of the same name
+// Forget removes all records of an owner. Call Forget when the owner has been deleted. A later owner of the same name
 // has another UID, so a late call of Forget does not affect the later owner.
 func (t *Tracker) Forget(owner types.UID) {
 	s := t.shard(owner)
@@ -416,8 +417,8 @@ func (s *shard) dropIfEmpty(owner types.UID, r *record) {
 	}
 }
 
-// drop removes an owner, and copies the map to free memory once many owners have been removed. The cost of a copy is
-// spread over the owners removed since the last copy.
+// drop removes an owner. If many owners have been removed since the last copy of the map, drop copies the map to free
+// memory, so the average cost of a removal stays small.
 func (s *shard) drop(owner types.UID) {
 	delete(s.owners, owner)
 	switch n := len(s.owners); {

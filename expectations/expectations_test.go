@@ -125,7 +125,7 @@ func TestWritten(t *testing.T) {
 	w.pods.set("104")
 	pending.Awaited[0].Seen = "104"
 	w.expect(t, "o", nil, pending)
-	w.meta.set("1000") // another cache of the same resource says nothing about the store
+	w.meta.set("1000") // the version of another cache of the same resource does not count
 	w.expect(t, "o", nil, pending)
 	w.pods.set("105")
 	w.expect(t, "o", nil, nil)
@@ -305,7 +305,7 @@ func TestIncomparableVersionsNeverPass(t *testing.T) {
 			if err := w.Wrote("o", pods, version); !errors.Is(err, expectations.IncomparableVersion) {
 				t.Fatalf("Wrote(%q) = %v, want IncomparableVersion", version, err)
 			}
-			w.mustWrite(t, "o", pods, "60") // a later good version does not cover the bad version
+			w.mustWrite(t, "o", pods, "60") // a later comparable version does not replace the incomparable version
 			if p, err := w.Check("o", nil); p != nil || !errors.Is(err, expectations.IncomparableVersion) {
 				t.Errorf("Check = %v, %v; want IncomparableVersion", p, err)
 			}
@@ -399,7 +399,7 @@ func TestBarrier(t *testing.T) {
 	}
 	w.pods.set("150")
 	w.expect(t, "o", nil, nil)
-	w.pods.set("") // the barrier does not return
+	w.pods.set("") // a barrier that has ended does not begin again
 	w.expect(t, "o", nil, nil)
 	if err := w.Require(pods, "160"); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// The file runs a controller on a cache that is behind, and on a cache that loses its events for a while.
+// The tests in this file run a controller on a simulated cache that is behind the API server, or that gets no events
+// for a while.
 
 // cluster simulates an API server with a single kind and a global version, and a cache that receives the events
 // later.
@@ -197,8 +198,8 @@ func TestControllerNeverActsOnAnOldView(t *testing.T) {
 	}
 }
 
-// TestTheSimulationCanFail shows that the schedules are difficult enough: without Check, the controller creates too
-// many objects.
+// TestTheSimulationCanFail runs the simulation without Check: the controller then creates too many objects, which
+// shows that the schedules are difficult enough.
 func TestTheSimulationCanFail(t *testing.T) {
 	worst := 0
 	for seed := range uint64(20) {
@@ -210,8 +211,8 @@ func TestTheSimulationCanFail(t *testing.T) {
 	}
 }
 
-// TestLiveReadEndsTheWait: if a watch delivers no more events, but the cache shows all objects correctly, Confirm
-// ends the wait.
+// TestLiveReadEndsTheWait: if the watch delivers no more events, but a list from the API server shows the same
+// objects as the cache, Confirm ends the wait.
 func TestLiveReadEndsTheWait(t *testing.T) {
 	w := newWorld(false)
 	w.mustWrite(t, "o", pods, "150")

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Task is a kind of write, such as "delete Pods", with the back-off after refused attempts. Name is required: the name
-// distinguishes the tasks of an object, and appears in errors and logs.
+// Task is a kind of write, such as "delete Pods", with the settings of its back-off after refused attempts. Name is
+// required: the name distinguishes the tasks for an object, and appears in errors and logs.
 type Task struct {
 	Name string
 	// First is the back-off after the first refusal. Each further refusal doubles the back-off, up to Last; the
@@ -22,7 +22,7 @@ type Task struct {
 	// limit.
 	Most *int
 
-	// failing says that the task records requests that failed without a refusal.
+	// failing says that the task is for records of requests that failed without a refusal.
 	failing bool
 }
 
@@ -57,8 +57,8 @@ type Attempt struct {
 	// Object is the object of the attempt: a Pod, or the owner of a Pod to be created.
 	Object types.UID
 	Task   Task
-	// Target is what the attempt depends on: the name of a revision, or the generation of the owner. If the target
-	// changes, earlier refusals no longer apply, and the attempt is made at once.
+	// Target is a value on which the attempt depends: the name of a revision, or the generation of the owner. If the
+	// target changes, earlier refusals no longer apply, and the attempt is made at once.
 	Target string
 }
 
@@ -67,8 +67,9 @@ type Attempt struct {
 // next attempt. A Backoff lives in the memory of a process: after a restart each attempt is made once more. A Backoff
 // is safe for concurrent use. The zero value is ready for use.
 //
-// While a refusal is remembered, the same attempt must not be made. Finish actions that had begun before: if the
-// readiness gate of a Pod was closed before a refused update, inplaceupdate.Updater.Next opens the gate again.
+// While a refusal is remembered, the same attempt must not be made. Actions that began before the refusal must still
+// be finished: if the readiness gate of a Pod was closed before a refused update, inplaceupdate.Updater.Next opens
+// the gate again.
 type Backoff struct {
 	mu    sync.Mutex
 	known map[types.UID]map[string]refusal // refusals by object and task
@@ -109,7 +110,7 @@ func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	return wait
 }
 
-// sweep limits the memory of a Backoff. If many refusals are known, sweep drops refusals without a recent attempt:
+// sweep limits the memory of a Backoff. If many refusals are known, sweep removes refusals without a recent attempt:
 // the objects of such refusals were probably deleted without an event.
 func (b *Backoff) sweep(now time.Time) {
 	if b.known == nil {
@@ -191,7 +192,7 @@ func (b *Backoff) anyRefused(object types.UID) bool {
 	return len(b.known[object]) > 0
 }
 
-// Succeeded drops the remembered refusal of an object's task, for any target.
+// Succeeded removes the remembered refusal of an object's task, for any target.
 func (b *Backoff) Succeeded(object types.UID, task Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,7 +206,7 @@ func (b *Backoff) Succeeded(object types.UID, task Task) {
 	}
 }
 
-// Forget drops the remembered refusals of a deleted object.
+// Forget removes the remembered refusals of a deleted object.
 func (b *Backoff) Forget(object types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -120,8 +120,8 @@ func TestBackoffBounds(t *testing.T) {
 	}
 }
 
-// TestBackoffIsBounded: records of objects that were deleted without an event are dropped, and records of objects in
-// back-off are kept.
+// TestBackoffIsBounded: a Backoff removes records of objects that were deleted without an event, and keeps records of
+// objects in back-off.
 func TestBackoffIsBounded(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -1,7 +1,7 @@
 // Package fanout answers "how do I act on many Pods at once, without starving others or repeating what is refused?".
 //
-// A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The pass carries out the
-// owner's decisions:
+// A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The Pass carries out the
+// decisions of the reconcile:
 //
 //   - [Each] changes several Pods concurrently. A Pod's failure does not stop the work on all other Pods.
 //   - [Pass.Create] makes new objects in batches of 1, 2, 4, ... calls: if every call would fail, because a quota is

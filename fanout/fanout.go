@@ -44,10 +44,10 @@ type Fanout struct {
 	limit *limit
 }
 
-// New returns a Fanout with a limit on the concurrent requests of each namespace. All namespaces together may send two
-// more requests than a single namespace. The last of these two is reserved for a namespace that sends no requests yet.
-// A request that takes longer than a second, because of a webhook, no longer counts towards the limits while others
-// wait. Zero or less means DefaultCalls.
+// New returns a Fanout with a limit on the concurrent requests of each namespace. All namespaces together may send
+// two more requests than a single namespace. The last of these two is reserved for a namespace that sends no requests
+// yet. A request that takes longer than a second, because of a webhook, no longer counts towards the limits while
+// other requests wait. Zero or less means DefaultCalls.
 func New(calls int) *Fanout {
 	if calls <= 0 {
 		calls = DefaultCalls
@@ -98,12 +98,12 @@ func (p *Pass) Wake(d time.Duration) {
 	}
 }
 
-// Changed reports whether the pass has written anything.
+// Changed reports whether any write of the pass has succeeded.
 func (p *Pass) Changed() bool { return p.changed.Load() }
 
 // UntilChanged runs the phases in order, and stops after a phase that has changed an object, left the outcome of a
-// write unknown, or failed with an error that deserves a retry. If the pass has already written, or left an outcome
-// unknown, UntilChanged runs no phase. The error joins the errors of the phases.
+// write unknown, or failed with an error that deserves a retry. If the pass has changed an object before the call, or
+// the outcome of a write is unknown, UntilChanged runs no phase. The error joins the errors of the phases.
 func (p *Pass) UntilChanged(phases ...func() error) error {
 	var errs []error
 	for _, phase := range phases {
@@ -115,9 +115,10 @@ func (p *Pass) UntilChanged(phases ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// Result is the result of a reconcile. Result returns only the errors that deserve a retry. All other errors are final,
-// and invisible unless the caller reports the errors in a condition or an event. If Result returns an error and Wake
-// was called, Result requeues the owner itself: controller-runtime ignores RequeueAfter when an error is returned.
+// Result is the result of a reconcile. Result returns only the errors that deserve a retry. All other errors are
+// final: users see these errors only if the caller reports the errors in a condition or an event. If Result returns
+// an error and Wake was called, Result requeues the owner itself: controller-runtime ignores RequeueAfter when an
+// error is returned.
 func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	p.wakeInDoubt()
 	p.mu.Lock()
@@ -287,7 +288,7 @@ func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T,
 	changed, err = do(ctx, object)
 	p.remember(ctx, attempt, err)
 	if err != nil && p.view.Gone(object) {
-		p.fanout.Backoff.Forget(object.GetUID()) // no later event would drop the remembered refusal
+		p.fanout.Backoff.Forget(object.GetUID()) // no later event would remove the remembered refusal
 	}
 	return changed, err
 }
@@ -335,7 +336,7 @@ func (p *Pass) remember(ctx context.Context, a Attempt, err error) {
 	}
 }
 
-// judge turns an object's error into the error to return.
+// judge turns the error of do for an object into the error that Each reports for the object.
 func (p *Pass) judge(err error) error {
 	switch {
 	case err == nil, errors.Is(err, podwrite.Replaced):
@@ -416,7 +417,8 @@ func (p *Pass) settle(ctx context.Context, task Task, succeeded, rest bool, err 
 	return fmt.Errorf("%s: %w", task.Name, err)
 }
 
-// leastRefusedFirst sorts objects without a refusal first, because refused objects could otherwise use up every pass.
+// leastRefusedFirst sorts objects without a refusal first. Otherwise refused objects could use up the limit of every
+// pass.
 func leastRefusedFirst[T metav1.Object](b *Backoff, objects []T) []T {
 	out := slices.Clone(objects)
 	slices.SortStableFunc(out, func(x, y T) int {

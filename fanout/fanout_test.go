@@ -87,7 +87,7 @@ func Example() {
 	// {false 2s <nil>} <nil>
 }
 
-// TestEachIsolates: a Pod's failure does not stop the work on all others.
+// TestEachIsolates: a Pod's failure does not stop the work on all other Pods.
 func TestEachIsolates(t *testing.T) {
 	f := fanout.New(2)
 	pass := f.Begin(newView("a"))
@@ -237,7 +237,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("a namespace with one Pod took %v", waited)
 		}
 		wg.Wait()
-		if most["b"] < 1 || most["b"] > calls { // a has more objects, and b uses the remaining calls
+		if most["b"] < 1 || most["b"] > calls { // namespace a has more objects, and namespace b gets the remaining calls
 			t.Errorf("%d calls of b side by side", most["b"])
 		}
 		delete(most, "b")
@@ -247,7 +247,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestCut: a pass changes at most PerPass objects, and requeues the owner for the remaining objects.
+// TestCut: a pass changes at most PerPass objects of a task, and requeues the owner for the remaining objects.
 func TestCut(t *testing.T) {
 	f := fanout.New(5)
 	p := f.Begin(newView("a"))
@@ -601,8 +601,8 @@ func TestReplacedIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestProtectedPodsHideNobody: if a policy protects the first Pods in the order of deletion, a scale-in to zero still
-// deletes all other Pods.
+// TestProtectedPodsHideNobody: a policy refuses the deletion of the Pods that come first in the order of deletion.
+// After a reduction of the replicas to zero, all other Pods are deleted nevertheless.
 func TestProtectedPodsHideNobody(t *testing.T) {
 	remove := fanout.Task{Name: "delete the Pod", First: 10 * time.Second, Last: 5 * time.Minute}
 	for _, protected := range []int{1, 3, 7, 10} {
@@ -648,8 +648,8 @@ func TestProtectedPodsHideNobody(t *testing.T) {
 	}
 }
 
-// TestPanicGivesItsPlaceBack: a panic in a call becomes a panic in the reconcile's goroutine, which can recover, and
-// later calls are not blocked.
+// TestPanicGivesItsPlaceBack: a panic in a call becomes a panic in the reconcile's goroutine, which can recover. The
+// call no longer counts towards the limit of concurrent calls.
 func TestPanicGivesItsPlaceBack(t *testing.T) {
 	f := fanout.New(1)
 	boom := errors.New("boom")

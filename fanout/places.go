@@ -18,8 +18,8 @@ func newPlaces(n int) *places {
 	return p
 }
 
-// take takes a place, and reports whether there was one. If all places are taken, take waits as long as a place may
-// be given back.
+// take takes a place, and reports whether a place was free. If all places are taken, take waits while a call is in
+// progress that may not change its object and so may free its place.
 func (p *places) take() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,8 +35,8 @@ func (p *places) take() bool {
 	return true
 }
 
-// end gives back a place. used says whether the object in this place was changed: only a changed object counts towards
-// the limit.
+// end is called when the work on the object of a place has ended. used says whether the object was changed: only then
+// does the place stay taken.
 func (p *places) end(used bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

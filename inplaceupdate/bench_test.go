@@ -67,7 +67,7 @@ func BenchmarkPlanSamePair(b *testing.B) {
 
 func BenchmarkCompletionCheck(b *testing.B) { benchmarkCompletion(b, "") }
 
-// BenchmarkCompletionCheckKnown has a state as the package writes states, with the container's earlier image.
+// BenchmarkCompletionCheckKnown checks a Pod whose state annotation records the container's earlier image.
 func BenchmarkCompletionCheckKnown(b *testing.B) {
 	const hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	benchmarkCompletion(b, `,"knownImages":{"app":[{"image":"registry.example/app:v1","imageID":"sha256:`+hex+`","containerID":"containerd://`+hex+`"}]}`)
@@ -93,7 +93,7 @@ func benchmarkCompletion(b *testing.B, known string) {
 	}
 }
 
-// BenchmarkStart begins an update of a Pod with an earlier update.
+// BenchmarkStart begins an update of a Pod that was updated before.
 func BenchmarkStart(b *testing.B) {
 	updater := mustNew(inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Gate: "gate"}})
 	from, to := benchTemplate("v2"), benchTemplate("v3")

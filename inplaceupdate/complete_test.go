@@ -21,8 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// kubeletHash is a second implementation of the kubelet's hash: FNV-32a over the bytes of the JSON as a debugger
-// prints them.
+// kubeletHash is a second implementation of the kubelet's hash: FNV-32a over the kubelet's printed form of the JSON
+// bytes: a list of numbers after the type.
 func kubeletHash(t testing.TB, v any) uint64 {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -80,7 +80,7 @@ func observe(t testing.TB, pod *corev1.Pod, name string) agentEntry {
 	return r
 }
 
-// report writes the node agent's annotation for all containers, edited by the test case.
+// report writes the annotation in which the node agent reports all containers; edits change the reported entries.
 func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEntry) {
 	t.Helper()
 	var all []agentEntry
@@ -100,7 +100,8 @@ func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEn
 	pod.Annotations[metaKey] = string(raw)
 }
 
-// oldStatus makes the node report the instance from before the update, and a closed gate.
+// oldStatus sets the Pod's status to the report of a node that still runs the instance from before the update, and
+// closes the gate.
 func oldStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for _, condition := range []corev1.PodConditionType{gate, corev1.PodReady} {
 		podstate.Condition(pod, condition).Status = corev1.ConditionFalse
@@ -320,7 +321,7 @@ func sidecarEnv(vars ...corev1.EnvVar) func(*template) {
 }
 
 // TestCompletionOfSidecarEnv: native sidecar proxy and container app read metadata through env. OpenKruise's agent
-// reports no native sidecars.
+// reports app but not proxy.
 func TestCompletionOfSidecarEnv(t *testing.T) {
 	const changed = `,"envSidecars":["proxy"]`
 	unmeasured := func(r *agentEntry) { r.Hashes.Env = 0 }
@@ -372,8 +373,8 @@ func TestCompletionOfSidecarEnv(t *testing.T) {
 }
 
 // TestSidecarEnvIsDelivered: an update of a label read by native sidecar proxy takes the Pod out of service, and
-// waits for the report, unless the restart for a new image delivers the label. Later updates wait for the report,
-// too.
+// waits for the node agent's report about proxy, unless proxy restarts with a new image and so reads the new label.
+// Later updates wait for the report, too.
 func TestSidecarEnvIsDelivered(t *testing.T) {
 	sidecars := func(pod *corev1.Pod) string {
 		state, err := newUpdater().Saved(pod)
@@ -435,7 +436,8 @@ func TestSidecarEnvIsDelivered(t *testing.T) {
 // both makes two edits of a template.
 func both(a, b func(*template)) func(*template) { return func(t *template) { a(t); b(t) } }
 
-// TestIgnoredEnvIsNotAwaited: an agent leaves the ignored variables out of its hash.
+// TestIgnoredEnvIsNotAwaited: the update does not wait for ignored variables, because an agent leaves them out of the
+// reported hash.
 func TestIgnoredEnvIsNotAwaited(t *testing.T) {
 	updater := newUpdater(func(c *inplaceupdate.Config) { c.IgnoredEnv = []string{"SIDECARSET_VERSION"} })
 	pod := newPod(newTemplate(env(0, fromLabel("Z", "zone")), env(1, fromAnnotation("SIDECARSET_VERSION", "v")), label("zone", "b"), annotation("v", "9")))
@@ -451,8 +453,8 @@ func TestIgnoredEnvIsNotAwaited(t *testing.T) {
 }
 
 // TestOpenKruisesImageAndEnv: OpenKruise waits for a node agent's report even if the restart for a new image delivers
-// env from metadata. The package does not wait in this case: neither for changes that the package sends at the end of
-// a grace period begun by OpenKruise, nor after the next update of a Pod that waits for a report.
+// env from metadata. The package does not wait in this case. The same holds for changes that the package sends at the
+// end of a grace period begun by OpenKruise, and for the next update of a Pod that waits for a report.
 func TestOpenKruisesImageAndEnv(t *testing.T) {
 	flag := func(pod *corev1.Pod) bool {
 		return strings.Contains(pod.Annotations[stateKey], `"updateEnvFromMetadata":true`)
@@ -597,7 +599,8 @@ func TestCompletionOfResources(t *testing.T) {
 	}
 }
 
-// rules gives a container a rule to restart after an exit code, despite its restart policy Never.
+// rules gives a container the restart policy Never, and a rule (restartPolicyRules) to restart after the given exit
+// code.
 func rules(code int32) func(c *corev1.Container) {
 	return func(c *corev1.Container) {
 		never := corev1.ContainerRestartPolicyNever
@@ -677,8 +680,9 @@ func TestLostResize(t *testing.T) {
 	}
 }
 
-// TestUpdateAfterAnEarlyReport: an update is complete by the agent's report, and the next update begins before the
-// kubelet reports the first update's instance. The first update's instance must not complete the second update.
+// TestUpdateAfterAnEarlyReport: the agent's report completes a first update, and a second update begins before the
+// kubelet has reported the instance of the first update. The first update's instance must not complete the second
+// update.
 func TestUpdateAfterAnEarlyReport(t *testing.T) {
 	v1, v2, v3 := newTemplate(), newTemplate(image("app", "app:v2")), newTemplate(image("app", "app:v3"))
 	updater := newUpdater()
@@ -713,8 +717,8 @@ func TestUpdateAfterAnEarlyReport(t *testing.T) {
 	}
 }
 
-// TestEarlyReportTeachesNothing: the image in the status of an ended instance is not recorded as the digest of the
-// new image.
+// TestEarlyReportTeachesNothing: after an agent's early report, the status still shows the ended instance. Its digest
+// is not recorded as the digest of the new image.
 func TestEarlyReportTeachesNothing(t *testing.T) {
 	pod := newPod(newTemplate(image("app", "app:v2")))
 	reported := oldStatus(pod)

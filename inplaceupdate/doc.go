@@ -1,10 +1,10 @@
 // Package inplaceupdate answers "can a Pod get a new template without being recreated, and is the update done?".
 //
 // A Pod updated in place keeps its UID, name, node, IP and volumes; its kubelet restarts only the containers whose
-// image changed. On a running Pod the API server allows few changes: images, labels and annotations, and cpu and memory
-// through pods/resize. The package decides whether such changes are enough to reach a new template, and takes a Pod
-// through the update. Every function of the package is pure. Package podpatch/podwrite sends the changes and needs the
-// right to patch pods, pods/status and, for resizes, pods/resize.
+// image changed. On a running Pod the API server allows few changes: images, labels and annotations, and cpu and
+// memory through pods/resize. The package decides whether such changes are enough to reach a new template, and takes
+// a Pod through the update. Every function of the package is pure, so no function sends a request. Package
+// podpatch/podwrite sends the changes and needs the right to patch pods, pods/status and, for resizes, pods/resize.
 //
 //   - [Updater.Plan] compares two templates and says whether the update is possible, with every blocking field and the
 //     reason.
@@ -20,20 +20,21 @@
 //
 // # What "in place" means to a container
 //
-// The kubelet recreates a container whose image changed: its root file system is new, but volumes stay. A closed gate
-// makes the endpoints controllers take the Pod out of service, but does not drain connections. To drain connections,
-// use preStop hooks or a grace period, the time between closing the gate and changing the spec. A kubelet may report
-// the Pod as Ready again before the kubelet has observed the closed gate. The grace period therefore starts when the
-// Pod's status says that the Pod is not ready.
+// The kubelet recreates a container whose image changed: the new container has a new root file system and the same
+// volumes. A closed gate makes the endpoints controllers take the Pod out of service, but does not drain connections.
+// To drain connections, use preStop hooks or a grace period, the time between closing the gate and changing the spec.
+// A kubelet may report the Pod as Ready again before the kubelet has observed the closed gate. The grace period
+// therefore starts when the Pod's status says that the Pod is not ready.
 //
 // # What a node cannot tell
 //
 // A node reports the image of a container as a name and a digest. The name is any tag of the image known to the node,
 // not necessarily the spec's tag, and not even a tag if the node pulled the image by digest. The digest is any digest
-// that the node knows for the image, such as the digest of an index if the spec names the platform's manifest. The
-// state annotation therefore records each container instance with the spec's image and the image reported by the node.
-// If the reported digest equals the spec's digest, the container runs the spec's image. A different digest proves
-// nothing until the node has reported a digest that is known to belong to the spec's image.
+// that the node knows for the image: if the spec names a platform's manifest, the node may report the digest of the
+// index (a multi-platform image). The state annotation therefore records, for a running container, the spec's image
+// and the digest reported by the node. If the reported digest equals the spec's digest, the container runs the spec's
+// image. A different digest proves nothing until the node has reported a digest that is known to belong to the spec's
+// image.
 //
 // Two cases can be decided only by waiting: an update to another name of the same image, and an update that follows an
 // unfinished update to an image whose digest the node has not reported. In the first case, a restarted container looks

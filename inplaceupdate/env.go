@@ -75,8 +75,8 @@ func (v *view) report() *runtimemeta.Report {
 	return &report
 }
 
-// envUnreported names the containers whose env is not known to have the Pod's present labels and annotations. images
-// maps containers to new images; a container is left out if the new image certainly restarts the container.
+// envUnreported returns a reason for each container that may still run with old labels and annotations in its env.
+// images maps containers to new images; a container that certainly restarts for its new image is left out.
 func (v *view) envUnreported(images map[string]string) reason.List {
 	report := v.report()
 	var list reason.List

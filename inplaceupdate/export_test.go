@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// The content of the annotations, for tests of the wire format.
+// These are names of the unexported types of the annotations' content, for tests of the wire format.
 type (
 	SavedState      = savedState
 	SavedBatch      = savedBatch
@@ -26,10 +26,10 @@ func NewSavedState(revision string, started time.Time, p Progress) *SavedState {
 	return &SavedState{Revision: revision, UpdateTimestamp: metav1.NewTime(started), progress: p}
 }
 
-// Undecodable returns the reasons of a decoder's error.
+// Undecodable returns a decoder's error as a list of reasons.
 func Undecodable(err error) reason.List { return undecodable(err) }
 
-// Part returns the part of a state needed for completion.
+// Part returns the part of a state that decides whether the update is complete.
 func (s *savedState) Part() Progress { return s.progress }
 
 // Saved returns the Pod's whole state.

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// visitor walks a type and calls visit for each field, map value and list entry that can have a value. The argument
-// change sets this value. Each slice and map gets a single entry, and each pointer a target.
+// visitor walks a type and calls visit for each field, map value and list entry that can have a value. The function
+// passed to visit sets such a value. Each slice and map gets a single entry, and each pointer a target.
 type visitor struct {
 	visit func(path string, change func(root reflect.Value))
 	count int
@@ -120,9 +120,9 @@ func deliverable(path string) bool {
 	return false
 }
 
-// TestEveryField changes each field of a Pod template in turn, in a template without values and in a template with
-// values everywhere. The plan must notice every change: the plan either delivers the change, or blocks with a reason
-// that names a field.
+// TestEveryField changes the fields of a Pod template one by one, in a template without values and in a template with
+// values in all fields. The plan must notice every change: the plan either delivers the change, or blocks with a
+// reason that names a field.
 func TestEveryField(t *testing.T) {
 	empty := func() *template {
 		return &template{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}

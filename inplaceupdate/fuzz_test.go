@@ -53,7 +53,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// template returns the base template with other values, and sometimes with a change that cannot be made in place.
+// template returns the base template with random values, and sometimes with a change that cannot be made in place.
 func (w *world) template() *template {
 	t := w.base.DeepCopy()
 	for _, key := range []string{"a", "b", "c"} {
@@ -81,7 +81,7 @@ func (w *world) template() *template {
 	return t
 }
 
-// progress lets the node do a part of its work: a restart of a container, a resize or a report.
+// progress lets the simulated node take a single step: restart a container, resize a container or report the status.
 func (w *world) progress(t testing.TB, pod *corev1.Pod) {
 	fresh := pod.DeepCopy()
 	catchUp(fresh)
@@ -200,7 +200,8 @@ func (w *world) checkEnv(t *testing.T, updater *inplaceupdate.Updater, pod *core
 	}
 }
 
-// checkState checks the record of the batches: no container occurs twice, and no work is left.
+// checkState checks the batches in the state annotation: each container occurs at most once, and no changes are left
+// for later batches.
 func checkState(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
 	state, err := updater.Saved(pod)
 	if err != nil {

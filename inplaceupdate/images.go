@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// record returns the container's entry in the state annotation, written before the image was changed. ok is false
-// unless an update recorded in the annotation has changed the image.
+// record returns the container's entry in the state annotation, written before an update changed the image. ok is
+// false if the annotation has no entry, because no recorded update has changed the image.
 func (c *container) record() (record containerRecord, ok bool) {
 	if c.view.state == nil {
 		return containerRecord{}, false
@@ -23,7 +23,7 @@ func (c *container) record() (record containerRecord, ok bool) {
 	return record, ok
 }
 
-// superseded returns the images of earlier updates that were not finished.
+// superseded returns the images that earlier, unfinished updates requested for the container.
 func (c *container) superseded() []string {
 	if c.view.state == nil {
 		return nil
@@ -32,7 +32,7 @@ func (c *container) superseded() []string {
 }
 
 // runs reports whether the reported instance was started from the spec's image. A node reports any known tag as the
-// image's name, or no tag if the image was pulled by digest, so the name proves little. But a kubelet restarts a
+// image's name, or no tag if the image was pulled by digest, so the name proves little. However, a kubelet restarts a
 // container if and only if the spec's image differs from the image from which the instance was started. If the state
 // annotation already records the instance's image, no further proof is needed.
 func (c *container) runs() bool {
@@ -54,10 +54,10 @@ func (c *container) runs() bool {
 }
 
 // precedes reports whether the reported instance was started before the spec's image was requested. Such an instance
-// runs a superseded image that shares a digest with the spec's image, and the kubelet has not restarted the container
-// yet. Times have whole seconds, and an instance started in the second of the request counts as started after the
-// request. If the node's clock is behind, a new instance seems to precede the request, and only waiting can prove the
-// image.
+// runs an image of an earlier, unfinished update; the image may have the same digest as the spec's image, and the
+// kubelet has not restarted the container yet. Times have whole seconds, and an instance started in the second of the
+// request counts as started after the request. If the node's clock is behind, a new instance seems to precede the
+// request, and only waiting can prove the image.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
@@ -67,8 +67,8 @@ func (c *container) precedes() bool {
 	return since != nil && running.StartedAt.Before(since)
 }
 
-// requested returns the time at which the spec's image was requested, nil if unknown. The batch records in the
-// annotation hold only the requests of the present update.
+// requested returns the time at which the spec's image was requested, nil if unknown. The container's entry has the
+// time of a request by an earlier update, because only the batches of the present update are recorded.
 func (c *container) requested() *metav1.Time {
 	record, _ := c.record()
 	if record.Since != nil {
@@ -108,14 +108,14 @@ func (c *container) settled() bool {
 	if _, changed := c.record(); changed {
 		return c.runs() || c.provenByTime()
 	}
-	// During a grace period, only SupersededImages records a previous, unfinished update.
+	// During a grace period, SupersededImages is the only field that records a previous, unfinished update.
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
-// certain says what is known for sure about an instance that seems to run the spec's image. sameInstance is false if
-// the instance may have been started from another image. Two names can mean the same image, and the reported instance
-// may be a crashed instance from before the restart. sameImage is false if the instance may even run a different image,
-// because the digest of a superseded image is unknown.
+// certain reports two certainties about an instance that seems to run the spec's image. sameInstance is false if the
+// instance may have been started from another image name: two names can mean the same image, and the kubelet may not
+// have restarted the container for the new name yet. sameImage is false if the instance may even run a different
+// image, because the digest of a superseded image is unknown.
 func (c *container) certain() (sameInstance, sameImage bool) {
 	if is := c.instance(); is != nil {
 		return is.Image == c.spec.Image, is.Image == c.spec.Image
@@ -179,7 +179,7 @@ func (c *container) notRunning() reason.Reason {
 
 // isAmbiguous reports whether a container that does not seem to run its image may already be restarted. The node may
 // report a different tag or digest of the container's image, and then nothing distinguishes this image from the image
-// before the update, or from a superseded image.
+// before the update, or from an image of an unfinished update.
 func (c *container) isAmbiguous() bool {
 	return len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
@@ -289,8 +289,8 @@ func (c *container) knownDigest(image string) string {
 	return ""
 }
 
-// learn returns a record of the spec's image, with instance and digest from the container's status. ok is false
-// unless the container is known to run the image.
+// learn returns a record of the spec's image, with the container ID and the digest from the container's status. ok is
+// false if the container is not known to run the image.
 func (c *container) learn() (fact knownImage, ok bool) {
 	if !c.settled() {
 		return knownImage{}, false
@@ -303,7 +303,7 @@ func (c *container) learn() (fact knownImage, ok bool) {
 	return fact, sameImage
 }
 
-// know records a fact about an image, in place of an older record of the image.
+// know stores the record of an image, in place of an older record of the same image.
 func (p *progress) know(container string, fact knownImage) {
 	// The slice is cloned because a second progress may share the old slice.
 	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]),
@@ -332,8 +332,8 @@ func (v *view) relearn(images map[string]string) {
 	}
 }
 
-// remember records the image of each container whose image was proven by waiting or by a later image, so that a crash
-// of the container requires no new proof.
+// remember records the image of each container whose image was proven by waiting or by a later image, so that no new
+// proof is necessary after a crash of the container.
 func (v *view) remember() {
 	for i := range v.containers {
 		c := &v.containers[i]
@@ -349,8 +349,8 @@ func (v *view) remember() {
 	v.saved.Seen, v.saved.SeenDigests = nil, nil
 }
 
-// unknown returns the superseded images whose digest on the node is unknown, or none if the requested image itself is
-// the only such image.
+// unknown returns the images of unfinished updates whose digest on the node is unknown. If the requested image itself
+// is the only such image, unknown returns none.
 func (c *container) unknown() []string {
 	all := slices.DeleteFunc(slices.Clone(c.superseded()),
 		func(image string) bool { return c.knownDigest(image) != "" })
@@ -360,10 +360,9 @@ func (c *container) unknown() []string {
 	return all
 }
 
-// isPast counts the different images that ran before the reported image, and reports whether their number is at least
-// the number of unknown images. A node starts images in the order of requests, so the reported image is then the
-// requested image. A tag may stand for several images over time, so isPast is false if an unknown image is named by a
-// tag.
+// isPast reports whether at least as many different images ran before the reported image as there are images in
+// unknown. A node starts images in the order of requests, so the reported image is then the requested image. A tag
+// may stand for several images over time, so isPast is false if an unknown image is named by a tag.
 func (c *container) isPast(unknown []string) bool {
 	if len(unknown) == 0 {
 		return true
@@ -428,16 +427,17 @@ func (v *view) proofTime() time.Duration {
 	return (grace + patience) * time.Duration(max(1, len(v.state.LastContainerStatuses)))
 }
 
-// provenByTime reports whether the reported instance must run the requested image, whatever name is reported: the
-// kubelet has observed the spec and has let the instance run for longer than the proof time.
+// provenByTime reports whether the reported instance must run the requested image, whatever name the node reports.
+// The proof is that the kubelet has observed the spec, and has let the instance run for longer than the proof time.
 func (c *container) provenByTime() bool {
 	proven, _, _ := c.timeToProof()
 	return proven
 }
 
-// timeToProof returns the result of provenByTime, and the remaining proof time, or zero if waiting proves nothing.
-// begins is set if the proof time must begin now. The proof time counts from the observation of the spec that the
-// state annotation records, because a kubelet reports the observation before the kubelet stops any container.
+// timeToProof returns the result of provenByTime, and in left the remaining proof time, or zero if waiting proves
+// nothing. begins is set if the proof time must begin now. The proof time counts from the observation of the spec
+// that the state annotation records, because a kubelet reports the observation before the kubelet stops any
+// container.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0
@@ -450,8 +450,9 @@ func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	return left <= 0, false, max(left, 0)
 }
 
-// onlyTimeTells reports whether only waiting can prove the instance's image: the instance runs, the kubelet has
-// observed the spec, and neither the instance nor its digest is known to belong to another image.
+// onlyTimeTells reports whether nothing but waiting can prove the instance's image. The instance must run, the
+// kubelet must have observed the spec, and neither the instance nor its digest may be known to belong to another
+// image.
 func (c *container) onlyTimeTells() bool {
 	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" ||
 		!c.view.nodeIsCurrent() {
@@ -461,8 +462,8 @@ func (c *container) onlyTimeTells() bool {
 	return c.instance() == nil && (digest == "" || digest == digestOf(c.status.ImageID))
 }
 
-// beginProof records two facts in the state annotation. If only waiting can show which image an instance runs, the
-// first fact is the time from which the kubelet let the instance run. The second fact is the list of started images
+// beginProof records two facts in the state annotation. The first fact, for an instance whose image only waiting can
+// prove, is the time since which the kubelet has let the instance run. The second fact is the list of reported images
 // that may come from an earlier, unfinished update.
 func (v *view) beginProof() (podpatch.Change, error) {
 	saved, err := v.whole()

@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// A story is a Pod with a sequence of images for app, in words read in turn:
+// A story is a Pod and a text of events, most of them about container app. The test runs the events in the order of
+// the text:
 //
 //	ask IMAGE               another template
 //	grace IMAGE             another template, with a grace period
@@ -107,7 +108,8 @@ func tell(t *testing.T, first, text string) *story {
 
 func TestImagesAsNodesReportThem(t *testing.T) {
 	const a, b, c, dead = "app@sha256:aaaa", "app@sha256:bbbb", "app@sha256:cccc", "app@sha256:dead"
-	// These are digests of platform manifests (p) and of their indexes (i): p1 and i1 name the same image.
+	// These are images named by the digest of a platform's manifest (p) or of the image's index (i): p1 and i1 are
+	// the same image.
 	const p1, p2, p3, p4 = "app@sha256:p111", "app@sha256:p222", "app@sha256:p333", "app@sha256:p444"
 	const i1, i2, i3 = "app@sha256:i111", "app@sha256:i222", "app@sha256:i333"
 	for _, tc := range []struct{ name, first, story string }{
@@ -233,8 +235,8 @@ func TestKnownImages(t *testing.T) {
 	}
 }
 
-// TestRetagThatCannotBeSeen: if the node's report cannot show whether a container was restarted, the reason names a
-// remedy.
+// TestRetagThatCannotBeSeen: after an update to another tag of the same image, the node's report does not show
+// whether the container was restarted. The reason then names a remedy.
 func TestRetagThatCannotBeSeen(t *testing.T) {
 	for _, tc := range []struct {
 		name, story string
@@ -291,7 +293,7 @@ func TestProvenByTime(t *testing.T) {
 			pod.Status.ObservedGeneration = pod.Generation
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 			tc.change(pod)
-			step := mustNext(t, s.updater, pod, after(time.Hour)) // the age of the update does not count
+			step := mustNext(t, s.updater, pod, after(time.Hour)) // the proof time does not begin with the update
 			if step.Complete || (step.RequeueAfter == 40*time.Second) != tc.clock || step.Change.IsEmpty() == tc.clock {
 				t.Fatalf("complete %v, again in %v, writes %+v", step.Complete, step.RequeueAfter, step.Change)
 			}
@@ -320,8 +322,8 @@ func TestProvenByTime(t *testing.T) {
 func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// Each step is a template: image, value of the annotation read by env, and a label. After "ran", the node has
-		// restarted the container; "held" gives the next step a grace period.
+		// Each step is a template: image, value of the annotation read by env, and a label. The word "ran" means that
+		// the node has restarted the container; "held" means that the next template has a grace period.
 		steps string
 		want  bool // whether a report is needed
 	}{
@@ -372,8 +374,8 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestTakenBackBeforeTheNodeLooked follows a Pod whose new image is reverted before the kubelet acts: the kubelet has
-// nothing to do, and the node agent restarts the container for its env.
+// TestTakenBackBeforeTheNodeLooked follows a Pod whose new image is reverted before the kubelet acts. The kubelet
+// then does not restart the container, so the node agent must restart the container for the new env.
 func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	updater := newUpdater()
 	asks := func(name, cfg string) *template {
@@ -457,7 +459,8 @@ func TestNextBatchTakesStock(t *testing.T) {
 	}
 }
 
-// TestHistoryIsNotRead: a state is decoded correctly with and without the history at its end.
+// TestHistoryIsNotRead: a state is decoded correctly, whether or not its JSON ends with the history (batches and
+// known images), which the decoder skips.
 func TestHistoryIsNotRead(t *testing.T) {
 	const record, known = `,"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app","x\"}]"]}]`, `,"knownImages":{"log":[{"image":"log:\\\"{v1","imageID":"sha256:9"}]}`
 	const head, waits = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z"`, `,"lastContainerStatuses":{"app":{"imageID":"sha256:app:v1"}}`
@@ -499,7 +502,7 @@ func TestRecordOfAPlainInitContainer(t *testing.T) {
 	}
 }
 
-// TestNamesInFull: the recorded imageID proves nothing if an update returns to an earlier image, or asks for another
+// TestNamesInFull: the recorded imageID proves nothing if an update returns to an earlier image, or requests another
 // tag of the same image. Only the names can then be compared, and runtimes report full names.
 func TestNamesInFull(t *testing.T) {
 	for _, tc := range []struct {
@@ -606,8 +609,9 @@ func TestPrecedesAfterAnotherUpdate(t *testing.T) {
 	}
 }
 
-// TestUnproven: if the record of the previous update is lost, the next update waits for the containers of the
-// previous update, and an instance of an earlier image does not complete the update.
+// TestUnproven: the record of the previous update is lost, and Target.Unproven names the containers of the previous
+// update. The next update waits for these containers, and an instance of an earlier image does not complete the
+// update.
 func TestUnproven(t *testing.T) {
 	unproven := []string{"app"}
 	for _, tc := range []struct {

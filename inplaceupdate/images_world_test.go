@@ -20,8 +20,8 @@ type nodeWorld struct {
 
 	// tags are the node's known tags, by digest. The node reports the first tag in order.
 	tags map[string][]string
-	// byIndex says which images the node knows by the digest of their index. The node knows all other images by the
-	// digest of their manifest.
+	// byIndex holds the images that the node knows by the digest of their index. The node knows all other images by
+	// the digest of their manifest.
 	byIndex map[string]bool
 	// patient says whether the node reports status.observedGeneration, so that waiting can prove an image.
 	patient bool
@@ -46,7 +46,7 @@ func (w *nodeWorld) anyImage() string {
 	return fmt.Sprintf([]string{"app:v%d", "app:v%d", "app:retag%d", "app@sha256:%[1]d%[1]d%[1]d%[1]d", "app:v%[1]d@sha256:%[1]d%[1]d%[1]d%[1]d", "app@sha256:i%[1]d%[1]d%[1]d%[1]d"}[w.IntN(6)], n)
 }
 
-// start runs a new instance for the image seen by the kubelet, if the node can pull the image.
+// start runs a new instance of the image in the spec that the kubelet has read, if the node can pull the image.
 func (w *nodeWorld) start() {
 	if w.exited = !pullable(w.seenImage); w.exited {
 		return

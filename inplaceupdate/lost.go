@@ -80,9 +80,9 @@ func (s *savedState) isUndelivered() bool {
 }
 
 // Redo returns the change that restarts an update whose state was lost (see Lost). Redo compares the Pod itself with
-// the revision's template, ignores which images were reported as running, and drops the Pod's record of an update. If
-// somebody has changed an image of the Pod, Redo sets the template's image again. An open gate means that the update
-// changed only cpu and memory, so the gate stays open.
+// the revision's template, ignores which images were reported as running, and discards the contents of the Pod's
+// state annotation. If somebody has changed an image of the Pod, Redo sets the template's image again. An open gate
+// means that the update changed only cpu and memory, so the gate stays open.
 //
 // The error carries the code InvalidConfig, InvalidArgument or UpdateBlocked. An UpdateBlocked error also carries
 // RevisionMissing, ContainersChanged or ContainerEnded.

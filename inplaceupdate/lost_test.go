@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// lostCases are updates from v1 to v2, during which somebody else changes the Pod's annotations.
+// lostCases are updates from template v1 to v2, during which another client changes the annotations with the update's
+// state.
 func lostCases() map[string]struct {
 	to    []func(*template)
 	grace int32

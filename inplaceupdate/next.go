@@ -21,13 +21,14 @@ type Step struct {
 	// closed. A Pod with an incomplete update must not count as available in a budget, ready or not: its revision label
 	// names the new revision from the first write on, while its containers may still run the old revision.
 	Complete bool
-	// Change is the patch to send now, possibly empty. A change that opens the gate carries the resourceVersion of the
-	// Pod that was passed to Next. After a conflict, call Next again with the Pod's new version.
+	// Change is the patch to send now, possibly empty. A change that opens the gate has the resourceVersion of the
+	// Pod that was passed to Next, so the write fails if the Pod has changed since. After a conflict, call Next again
+	// with the Pod's new version.
 	Change podpatch.Change
 	// Waiting lists the reasons why the update waits, in the order found.
 	Waiting reason.List
-	// RequeueAfter, if positive, is the time after which the caller must call Next again, because no event will
-	// announce the change. The end of a grace period is rounded up to whole seconds.
+	// RequeueAfter, if positive, is the time after which the caller must call Next again, because no event will occur
+	// at this time. The end of a grace period is rounded up to whole seconds.
 	RequeueAfter time.Duration
 }
 
@@ -67,7 +68,7 @@ func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 // skew is the largest expected difference between two clocks.
 const skew = time.Minute
 
-// inGracePeriod waits for the end of the grace period, then sends the changes kept in the grace annotation.
+// inGracePeriod waits for the end of the grace period, then sends the changes stored in the grace annotation.
 func (v *view) inGracePeriod() (Step, error) {
 	change := v.change(true)
 	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
@@ -143,8 +144,8 @@ func (v *view) nextBatch() (Step, error) {
 	return Step{Change: change}, v.putState(&change, saved)
 }
 
-// finish opens the gate and completes the update, so the update no longer enforces the Pod's resources. From now on,
-// other controllers may change the resources.
+// finish opens the gate and completes the update. From then on, the update no longer restores its cpu and memory
+// values, so other controllers may change the values.
 func (v *view) finish() (Step, error) {
 	step := Step{Complete: true}
 	if v.state != nil && len(v.state.BatchResources)+len(v.state.Seen)+len(v.state.SeenDigests) > 0 {
@@ -177,7 +178,7 @@ type waiting struct {
 	reasons reason.List
 	// proofBegins is true if the state must be written now, because a proof by waiting or by a later image can begin.
 	proofBegins bool
-	// wait is the time after which the passing of time alone may complete the batch, zero if waiting proves nothing.
+	// wait is the time after which the batch may be complete even if no event occurs; zero for never.
 	wait time.Duration
 }
 
@@ -354,7 +355,7 @@ func (v *view) firstBatch(w *work) []string {
 	return first
 }
 
-// priorities returns the launch priorities of the named containers, as far as set, and the highest of these
+// priorities returns the launch priorities of those named containers that have a priority, and the highest of these
 // priorities.
 func (v *view) priorities(names []string) (priorities map[string]int, highest int) {
 	highest = math.MinInt

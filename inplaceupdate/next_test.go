@@ -248,7 +248,8 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	if podstate.IsTrue(pod, gate) {
 		t.Error("U-20 the gate opens in the middle of an update")
 	}
-	// Remedy: an update to a repaired template replaces the stuck update, and the pending changes are still delivered.
+	// The remedy for a stuck update is an update to a repaired template: it replaces the stuck update and also
+	// delivers the pending changes.
 	repaired := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:v3"), image("log", "log:v2"))
 	pod = write(t, pod, mustStart(t, updater, pod, to, repaired, toward("3", 0), now))
 	for range 3 {

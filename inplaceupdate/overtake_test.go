@@ -23,8 +23,8 @@ type (
 	superseded         = map[string][]string
 )
 
-// midway returns a Pod with the state annotation of a running update, and with a grace annotation unless grace is
-// nil.
+// midway returns a Pod with the state annotation of an unfinished update and, if grace is not nil, a grace
+// annotation.
 func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grace *inplaceupdate.SavedGrace) *corev1.Pod {
 	t.Helper()
 	pod := newPod(base)
@@ -75,7 +75,7 @@ func startPlan(
 	return change, state, grace
 }
 
-// keys reads pairs of key and value. "-" stands for a removed key.
+// keys returns a map of the given pairs of key and value; the value "-" stands for a removed key.
 func keys(pairs ...string) map[string]*string {
 	out := map[string]*string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -328,9 +328,9 @@ func heldCases() []undelivered {
 	}
 }
 
-// TestStartDropsTheGraceAnnotation: Start takes over the changes in the grace annotation, or they belong to another
-// revision, so no later call may apply them. If the new update has a grace period, Start stores all changes in a new
-// grace annotation.
+// TestStartDropsTheGraceAnnotation: Start takes over the changes in the grace annotation, unless the changes belong
+// to another revision. In both cases no later call may apply these changes, so Start removes the annotation. If the
+// new update has a grace period, Start stores all changes in a new grace annotation.
 func TestStartDropsTheGraceAnnotation(t *testing.T) {
 	held := &inplaceupdate.SavedGrace{Revision: "2", ContainerImages: containerImages{"log": "log:v2"}, GraceSeconds: 600}
 	plan := &inplaceupdate.Plan{Images: containerImages{"app": "app:v3"}}
@@ -367,9 +367,9 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 	}
 }
 
-// TestStartInheritsWhatIsUnfinished: for containers that the new update does not change, the new update is complete
-// only when the earlier update is. For containers that the new update changes, an image of the earlier update proves
-// nothing.
+// TestStartInheritsWhatIsUnfinished: an update replaces an earlier, unfinished update. The new update also waits for
+// containers that only the earlier update changed. A container changed by both updates does not count as updated
+// while the container runs the earlier update's image.
 func TestStartInheritsWhatIsUnfinished(t *testing.T) {
 	for _, tc := range slices.Concat(inheritedImages(), inheritedWaits(t), inheritedDoubts()) {
 		t.Run(tc.name, func(t *testing.T) {

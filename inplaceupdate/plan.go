@@ -18,8 +18,9 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods with the same old and
-// new revision share a Plan, so do not modify a Plan. The zero value is the plan for equal templates.
+// Plan says whether, and with which changes, a Pod of the old template can become a Pod of the new template. All Pods
+// with the same old and new revision share a Plan, so do not modify a Plan. The zero value is the plan for equal
+// templates.
 type Plan struct {
 	// Blocking names every blocking field and is empty if the update is possible.
 	Blocking reason.List
@@ -98,8 +99,8 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 // nothing. Templates decoded by the same code are deeply equal if they are semantically equal at all.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
-// planMetadata plans the changes of labels, annotations and finalizers, and sets the metadata of rest to the old
-// metadata.
+// planMetadata plans the changes of labels, annotations and finalizers, and sets the metadata of rest to the metadata
+// of from.
 func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	p.Labels = changedKeys(from.Labels, rest.Labels)
 	p.Annotations = changedKeys(from.Annotations, rest.Annotations)

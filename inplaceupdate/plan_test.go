@@ -262,7 +262,7 @@ func fieldRef(path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: path, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// literal also gives a variable a literal value, which takes precedence over the reference.
+// literal also gives a variable a literal value. The kubelet uses the literal value instead of the reference.
 func literal(v corev1.EnvVar) corev1.EnvVar {
 	v.Value = "x"
 	return v
@@ -408,7 +408,7 @@ func TestReasonsAreBounded(t *testing.T) {
 			t.Errorf("%d fields: %d reasons, the last is %q; want %d and %q", tc.fields, len(list), last, tc.reasons, tc.last)
 		}
 	}
-	// The bound holds for all lists of the template together.
+	// The limit of named fields holds for all lists of the template together.
 	both := volumes(30)
 	both.Spec.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "b"}}
 	both.Spec.Containers[0].Env = nil
@@ -492,7 +492,7 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	if asked != 3 {
 		t.Errorf("planned %d times, want once more for the revision that was written", asked)
 	}
-	// A prediction asks about revisions before their creation. All such revisions have the same, empty UID.
+	// For a prediction, the revisions do not exist yet. All such revisions have the same, empty UID.
 	for _, to := range []string{"app:v3", "app:v4"} {
 		if got := planner.Plan(v1, newRevision(t, "", newTemplate(image("app", to)))); got.Images["app"] != to {
 			t.Errorf("plan to %s sets %s", to, got.Images["app"])
@@ -500,8 +500,8 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	}
 }
 
-// TestPlannerForgets: a Planner drops old plans, because a Planner lives as long as its process and revisions come
-// and go.
+// TestPlannerForgets: a Planner removes old plans from its cache, because a Planner lives as long as its process, and
+// users create new revisions all the time.
 func TestPlannerForgets(t *testing.T) {
 	asked := map[types.UID]int{}
 	count := func(from, _ *appsv1.ControllerRevision) reason.List { asked[from.UID]++; return nil }
@@ -537,7 +537,8 @@ func TestPlannerIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// TestPlannerNeverGuesses: missing arguments block, because a plan without reasons is possible.
+// TestPlannerNeverGuesses: if an argument is missing, the plan has a reason and so makes the update impossible: a
+// plan without reasons would count as possible.
 func TestPlannerNeverGuesses(t *testing.T) {
 	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
 	updater, decoder := newUpdater(), revision.NewDecoder(10, nil)

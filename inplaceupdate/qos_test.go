@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// defaulted returns requests as the API server stores requests: a missing request equals the limit.
+// defaulted returns the requests that the API server would store: a missing request equals the limit.
 func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *r.DeepCopy()
 	if out.Requests == nil {

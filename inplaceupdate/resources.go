@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planResources plans the changes of cpu and memory, and sets the requests and limits of now to the values of old.
-// Resource claims are compared together with all other fields.
+// planResources plans the changes of cpu and memory, and sets the requests and limits of the new container now to the
+// values of the container old. Resource claims are compared together with all other fields.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) &&
 		sameQuantities(old.Resources.Requests, now.Resources.Requests) {
@@ -34,8 +34,8 @@ func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 }
 
-// requestsBeside returns a template's requests as the API server stores them in Pods. If r sets only a limit, and the
-// other template sets the request, the API server has stored r's limit as the request.
+// requestsBeside returns the requests r of a template as the API server stores the requests in Pods. If r sets only a
+// limit, and the other template sets the request, the API server has stored r's limit as the request.
 func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	all := r.Requests
 	for name, limit := range r.Limits {
@@ -190,8 +190,8 @@ func (v *view) unsent() map[string]corev1.ResourceRequirements {
 	return out
 }
 
-// hasResources reports whether have contains the wanted quantities. The quantities in have may be more than the wanted
-// quantities.
+// hasResources reports whether have has every request and limit of want, each with the same quantity. have may also
+// have further resources.
 func hasResources(have, want *corev1.ResourceRequirements) bool {
 	return hasQuantities(have.Limits, want.Limits) && hasQuantities(have.Requests, want.Requests)
 }

@@ -20,17 +20,17 @@ type Target struct {
 	// Revision is recorded in the state annotation. Required.
 	Revision string
 	// Labels are set on the Pod by the change that Start returns, above all the label with which the caller marks the
-	// Pod's revision. Keys.Reserved must contain each label. Start refuses nil; a caller that keeps the revision
-	// elsewhere passes an empty map.
+	// Pod's revision. Keys.Reserved must contain each label. Start refuses nil; a caller that does not record the
+	// revision in a label passes an empty map.
 	Labels map[string]string
 	// GracePeriod is how long the Pod is out of service before its spec changes, if the update takes the Pod out of
 	// service. The period is rounded up to whole seconds, and counts from the time when the Pod became unready. The
 	// annotation stores the start in whole seconds, so the period may last up to one second longer. Zero means no grace
 	// period. Start refuses negative periods.
 	GracePeriod time.Duration
-	// Unproven names containers whose image was set by the previous update, but not proven to run, because the records
-	// of that update are lost (see LostImage). The new update is not complete before these containers are known to run
-	// their image.
+	// Unproven names containers whose image the previous update has set, and of which nobody knows whether they run
+	// the image, because the annotations of the previous update are lost (see LostImage). The new update is not
+	// complete before these containers are known to run their image.
 	Unproven []string
 }
 
@@ -207,7 +207,7 @@ func (v *view) closeGate(change *podpatch.Change) {
 	}
 }
 
-// holdBack puts all changes into the grace annotation, to be sent at the end of the grace period.
+// holdBack stores all changes in the grace annotation; Next sends the changes at the end of the grace period.
 func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.Change) error {
 	var meta metadataPatch
 	meta.Metadata.Labels, meta.Metadata.Annotations = t.labels, t.annotations
@@ -225,8 +225,8 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 	return err
 }
 
-// begin returns the state of a new update. If an unfinished update waits for containers that the new update does not
-// change, begin takes over these waits, so the new update is complete only when these containers are updated too.
+// begin returns the state of a new update. If the previous update still waits for containers that the new update does
+// not change, the new update waits for these containers, too.
 //
 // report names the containers that a node agent must report.
 func (v *view) begin(t *todo, target *Target, report []string) *savedState {
@@ -306,9 +306,9 @@ func (v *view) supersede(images map[string]string, target *Target) map[string][]
 	return out
 }
 
-// learn takes over the known images, and adds the images that the changing containers run now. learn also records which
-// containers get their new env because an image of the new update, or of the previous, unfinished update, restarts the
-// container.
+// learn copies the known images of the previous state, and adds the images that the containers to be changed run now.
+// learn also records which containers get their new env because an image of the new update, or of the previous,
+// unfinished update, restarts the container.
 func (v *view) learn(t *todo, target *Target, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)

@@ -20,8 +20,8 @@ type State struct {
 	Revision string
 	// Started is when the update started, in whole seconds.
 	Started time.Time
-	// Batches are the groups of containers changed so far, the oldest batch first. An update of metadata only has no
-	// batches.
+	// Batches are the groups of containers changed so far, the oldest batch first. An update that changes only
+	// metadata has no batches.
 	Batches []Batch
 	// Postponed are the sorted names of containers that later batches will change.
 	Postponed []string
@@ -85,7 +85,8 @@ type progress struct {
 	// LastContainerStatuses holds, for each container, a record from before the change of its image; null before the
 	// first change.
 	LastContainerStatuses map[string]containerRecord `json:"lastContainerStatuses"`
-	// UpdateEnvFromMetadata, UpdateResources and UpdateImages say which changes must be checked for completion.
+	// UpdateEnvFromMetadata, UpdateResources and UpdateImages say which kinds of changes must have taken effect
+	// before the update is complete.
 	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
 	UpdateResources       bool `json:"updateResources,omitempty"`
 	UpdateImages          bool `json:"updateImages,omitempty"`
@@ -107,8 +108,8 @@ type progress struct {
 	// EnvSidecars are the sorted names of native sidecars with new env, if a node agent must report their restart.
 	// OpenKruise neither restarts native sidecars for a new env nor waits for such a restart.
 	EnvSidecars []string `json:"envSidecars,omitempty"`
-	// Seen holds, by container, the instance whose image only waiting can prove, and since when the kubelet has let the
-	// instance run.
+	// Seen holds, by container, the instance whose image only waiting can prove, and the time since which the kubelet
+	// has let the instance run.
 	Seen map[string]sighting `json:"seen,omitempty"`
 	// SeenDigests holds, by container, instances that were reported while the instances could run the new image or a
 	// superseded image whose digest is unknown.
@@ -192,8 +193,8 @@ type passedImage struct {
 	ContainerID string `json:"containerID"`
 }
 
-// annotation returns the value of an annotation of the Pod, or of the annotation's legacy name if the annotation is
-// missing.
+// annotation returns the value of the Pod's annotation with the name key or, if missing, with the name legacy. found
+// is the name with the value.
 func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
 	if raw, ok = pod.Annotations[key]; ok {
 		return raw, key, true
@@ -260,8 +261,8 @@ func (v *view) readProgress() error {
 	return nil
 }
 
-// needsMemory reports whether the recorded images may prove more than the container's reported image alone. raw is the
-// text of the whole state.
+// needsMemory reports whether readProgress must decode the known images, because the node's report alone may not
+// prove which images run. raw is the text of the whole state.
 func (v *view) needsMemory(raw string) bool {
 	for i := range v.containers {
 		c := &v.containers[i]

@@ -57,7 +57,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestConfigIsCopied: later changes of the caller's configuration have no effect.
+// TestConfigIsCopied: after New, changes of the caller's Config have no effect on the Updater.
 func TestConfigIsCopied(t *testing.T) {
 	config := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Reserved: []string{"mine"}}}
 	updater := mustNew(config)
@@ -233,7 +233,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestChangesOfOneOwnerMerge: Start's change and the labels of other writers do not contradict each other.
+// TestChangesOfOneOwnerMerge: podpatch can merge Start's change with changes of other labels by the same operator.
 func TestChangesOfOneOwnerMerge(t *testing.T) {
 	updater := operatorKeys()
 	from, to := newTemplate(label("revision", "a")), newTemplate(label("revision", "b"), image("app", "app:v2"))

@@ -29,11 +29,13 @@ type view struct {
 	// grace are the changes that wait for the end of a grace period, nil if there are none.
 	grace *savedGrace
 
-	// lost says that the Pod's state annotation is lost, so nobody knows which images its containers run.
+	// lost says that somebody has removed or replaced the Pod's state annotation, so nobody knows which images the
+	// containers run.
 	lost bool
 
-	// The pointers and slices above refer to these fields, which are large enough for most Pods. Allocating the fields
-	// together with the view saves time, because every event of a Pod makes a view.
+	// The fields lean, room and text are storage: state points to lean, containers is a slice of room, and text is
+	// the decoder's buffer. Their sizes are enough for most Pods. Allocating the fields together with the view saves
+	// time, because every event of a Pod makes a view.
 	lean progress
 	room [4]container
 	text [480]byte
@@ -156,7 +158,7 @@ func (v *view) change(exact bool) podpatch.Change {
 	return change
 }
 
-// drop removes those of the given annotations that the Pod has.
+// drop adds to the change the removal of each given annotation that the Pod has.
 func (v *view) drop(change *podpatch.Change, keys ...string) {
 	for _, key := range keys {
 		if _, ok := v.pod.Annotations[key]; ok {

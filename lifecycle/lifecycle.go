@@ -22,8 +22,9 @@
 // Next uses only the following facts:
 //
 //   - the Pod's state, read from its label;
-//   - for each hook: whether the hook is configured, its settings, and whether the Pod has any of its labels and
-//     finalizers (the hook then holds the Pod) or all of them (the hook is then complete);
+//   - for each hook: whether the hook is configured, its settings, and whether the Pod has any of the hook's labels
+//     and finalizers (the hook then holds the Pod), and whether the Pod has all of the hook's labels and finalizers
+//     (the hook is then complete);
 //   - whether the Pod is bound to a node;
 //   - the fields of [Want].
 //
@@ -55,8 +56,8 @@
 // # New Pods and old
 //
 // [Machine.Stamp] puts the labels and finalizers of the hooks before deletions and updates on new Pods, except for
-// hooks with [Hook].Unstamped. Pods created before the hook was configured do not have these, so their next update or
-// deletion does not wait for the hook.
+// hooks with [Hook].Unstamped. Pods created before the hook was configured do not have the hook's labels and
+// finalizers, so their next update or deletion does not wait for the hook.
 //
 // # Differences from OpenKruise 1.9
 //
@@ -65,7 +66,7 @@
 //
 //   - A Pod in Updated that needs a newer revision is updated directly if no update hook is configured.
 //   - If an owner wants to update a Pod in PreparingDelete, the Pod returns to PreparingNormal, or, if this is not
-//     allowed, its deletion continues. Neither case is an error, so neither blocks the owner's reconciles.
+//     allowed, the deletion of the Pod continues. In OpenKruise, an error blocks the owner's reconciles.
 //   - If the update of a Pod in PreparingUpdate is no longer wanted, the Pod returns to Normal, whether because of a
 //     rollback or of a raised partition.
 //   - When a Pod enters Normal, the machine also removes the update hook's holder from the readiness gate.

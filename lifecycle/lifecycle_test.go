@@ -102,7 +102,7 @@ func TestNext(t *testing.T) {
 		Settled, Complete, KeepUnset, Unscheduled bool
 		AnyNode                                   bool
 	}
-	type T struct { // checkTransition checks the releases
+	type T struct { // without ReleaseDelete and ReleaseUpdate, which checkTransition checks
 		To     State
 		Act    Action
 		Awaits awaited
@@ -240,7 +240,8 @@ func everything(f func(facts)) {
 	}
 }
 
-// honour returns the facts after the awaited condition has become true and the owner has acted.
+// honour returns the facts after the decision d was carried out and the condition for which the Pod waits has become
+// true.
 func honour(f facts, d decision) facts {
 	f.state = d.To
 	if d.Rearm {
@@ -288,7 +289,7 @@ func TestNoStateWithoutExit(t *testing.T) {
 			if resting && (n.To == normal || n.To == unset) {
 				return
 			}
-			if resting && n.To == preparingUpdate { // the owner has not decided; both exits must work
+			if resting && n.To == preparingUpdate { // the owner may still want the update or not; both next states must be possible
 				f.Settled = start.Complete
 				if !f.Settled {
 					f.Intent = Update
@@ -578,7 +579,7 @@ func TestCancelDeletions(t *testing.T) {
 	}
 }
 
-// TestWalks follows a Pod through whole sequences. In each step, somebody changes the Pod or the owner's wish, and
+// TestWalks follows a Pod through whole sequences. In each step, the test changes the Pod or the owner's Want, and
 // then the owner is reconciled.
 func TestWalks(t *testing.T) {
 	hook := func(name string, mark bool) *Hook {
@@ -698,7 +699,7 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// FuzzSchedules lets users remove and add labels and finalizers of a Pod while the owner's wishes change at random.
+// FuzzSchedules lets users remove and add labels and finalizers of a Pod while the owner's Want changes at random.
 // Then the hooks' owners do their part, and the Pod must be in Normal, without holders of its gate.
 func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(0b111), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
@@ -819,7 +820,7 @@ func (s *simulation) step() bool {
 	return false
 }
 
-// honour makes the condition true for which the Pod waits.
+// honour makes the condition for which the Pod waits true, as the hook's owner would.
 func (s *simulation) honour() {
 	hook := s.m.hooks.of(s.last.hook)
 	if hook == nil {

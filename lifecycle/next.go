@@ -2,7 +2,7 @@ package lifecycle
 
 import "github.com/workloadkit/workloadkit/reason"
 
-// Intent is what an owner wants to do with a Pod.
+// Intent is an action that an owner wants for a Pod.
 type Intent uint8
 
 // These are the intents of an owner.
@@ -17,10 +17,10 @@ const (
 	Cancel
 )
 
-// Want is what an owner wants to do with a Pod, and what the owner knows about the Pod. The zero value begins no new
+// Want has the owner's intent for a Pod, and the owner's knowledge about the Pod. The zero value begins no new
 // action.
 type Want struct {
-	// Intent is what the owner wants to do.
+	// Intent is the action that the owner wants.
 	Intent Intent
 	// Settled says that the Pod has its intended revision: the update revision, or an older revision kept by a
 	// partition. A Pod for which Settled is set leaves PreparingUpdate. Settled is ignored if the intent is Update.
@@ -33,8 +33,9 @@ type Want struct {
 	KeepUnset bool
 }
 
-// Action is what the owner must do with the Pod besides writing its state. The zero Action means that there is nothing
-// to do: the Pod is in its final state, changes its state again in the next pass, or waits.
+// Action is an action of the owner on the Pod, in addition to the write of the Pod's state. The zero Action means
+// that there is nothing to do: the Pod is in its final state, changes its state again in the next reconcile, or
+// waits.
 type Action uint8
 
 // These are the actions of an owner.
@@ -45,11 +46,11 @@ const (
 	DeletePod
 )
 
-// Transition is what the owner must do with a Pod now.
+// Transition is the next change of a Pod's state, with the owner's action on the Pod.
 type Transition struct {
 	// The state changes from From to To; if both are equal, no state is written.
 	From, To State
-	// Act is what the owner must do besides writing the state.
+	// Act is the owner's action, in addition to the write of the state.
 	Act Action
 	// Why lists the reasons for waiting: one for each label or finalizer that somebody must remove or add. Why is empty
 	// if the Pod does not wait.
@@ -85,7 +86,7 @@ type hookFacts struct {
 	configured, empty, hooked, allHooked, markNotReady, beforeOnly bool
 }
 
-// facts are all inputs of next.
+// facts are all inputs of the function next.
 type facts struct {
 	Want
 
@@ -102,7 +103,7 @@ type decision struct {
 	hook   HookName
 }
 
-// next decides from the facts only.
+// next returns the decision for the facts, and uses no other input.
 func next(f facts) decision {
 	d := decision{Transition: Transition{From: f.state, To: f.state}}
 	state := f.state.known()
@@ -221,8 +222,8 @@ func (d *decision) toNormal(f *facts) {
 
 func (d *decision) wait(what awaited, hook HookName) { d.awaits, d.hook = what, hook }
 
-// readiness decides in each pass, from the state alone, whether the gate must be closed. So the gate keeps no holder
-// after a Pod has left a state, whatever the way.
+// readiness decides in each reconcile, from the Pod's state alone, whether the gate must be closed. So the gate keeps
+// no holder of a state that the Pod has left, whatever the next state is.
 func (d *decision) readiness(f *facts) {
 	switch {
 	case d.To == PreparingDelete && f.preDelete.markNotReady:
@@ -231,6 +232,6 @@ func (d *decision) readiness(f *facts) {
 		d.Hold = InPlaceUpdate
 	}
 	d.ReleaseDelete = d.To != PreparingDelete
-	// Updating keeps the gate closed if PreparingUpdate has closed the gate.
+	// If the gate was closed in PreparingUpdate, the gate stays closed in Updating.
 	d.ReleaseUpdate = d.Hold != InPlaceUpdate && d.To != Updating && d.To != PreparingDelete
 }

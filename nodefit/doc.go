@@ -1,13 +1,13 @@
 // Package nodefit answers "may a Pod run on a Node?"
 //
-// Package nodefit is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: a Pod
-// on every Node, or a run of a job on every Node. The verdict is the same as that of the DaemonSet controller of
-// Kubernetes.
+// Package nodefit is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: a
+// Pod on every Node, or a job with a Pod on every Node. The verdict is the same as that of the DaemonSet controller
+// of Kubernetes.
 //
 // # Use
 //
 // Compile the template's requirements with [New], once per template. [Requirements.Fits] then says for each Node
-// whether a Pod should be created there, whether an existing Pod should stay there, and why not:
+// whether a Pod should be created there, whether an existing Pod should stay there, and the reasons against the Node:
 //
 //   - If the template names a Node, no other Node fits.
 //   - The Node's labels must match spec.nodeSelector and a term of the required node affinity.

@@ -16,12 +16,12 @@ import (
 func untaken(string) bool { return false }
 
 func ExamplePodName() {
-	exists := map[string]bool{} // in a controller, look into the cache of Pods
+	exists := map[string]bool{} // in a controller, the cache of Pods says which names exist
 	taken := func(name string) bool { return exists[name] }
 	first := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken)
 	again := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the API server refuses the name
 	exists[first] = true
-	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the name for a second Pod
+	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the name for a second Pod of the Node
 	fmt.Println(strings.HasPrefix(first, "agent-"), again == first, beside == first)
 	// Output: true true false
 }
@@ -109,7 +109,7 @@ func TestPodNamesAreApart(t *testing.T) {
 	}
 }
 
-// TestPodNameOfOne: the names for other Nodes, owners and revisions differ.
+// TestPodNameOfOne: Pods that differ in their Node, owner or revision have different names.
 func TestPodNameOfOne(t *testing.T) {
 	names := []string{
 		nodefit.PodName("agent", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n2", "r1", untaken), nodefit.PodName("agent", "u2", "n1", "r1", untaken),

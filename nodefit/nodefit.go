@@ -23,8 +23,8 @@ const (
 	UntoleratedTaint reason.Code = "UntoleratedTaint"
 )
 
-// Requirements are what a Pod requires of its Node, compiled by New. The zero value requires nothing, and tolerates no
-// taint.
+// Requirements are a Pod's requirements for its Node, compiled by New. The zero value requires nothing, and tolerates
+// no taint.
 type Requirements struct {
 	nodeName    string
 	labels      []label

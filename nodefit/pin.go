@@ -10,10 +10,10 @@ import (
 // NotPinned means that a Pod is not bound to a Node, and its affinity names no Node.
 const NotPinned reason.Code = "NotPinned"
 
-// Pin makes the spec's required node affinity name the Node, so that the scheduler can bind the Pod only to this Node.
-// The new term replaces all earlier terms, because any single matching term would allow another Node. Requirements.Fits
-// has checked the earlier terms already. All other parts of the affinity are unchanged. Pin gives the spec a new
-// affinity, so the spec may be a shallow copy of a template's spec.
+// Pin makes the spec's required node affinity name the Node, so that the scheduler can bind the Pod only to this
+// Node. The new term replaces all earlier terms, because a Node needs to match only one term, so an earlier term
+// could allow another Node. Requirements.Fits has checked the earlier terms already. All other parts of the affinity
+// are unchanged. Pin gives the spec a new affinity, so the spec may be a shallow copy of a template's spec.
 func Pin(spec *corev1.PodSpec, node string) {
 	var affinity corev1.Affinity
 	if spec.Affinity != nil {

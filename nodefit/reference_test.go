@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// The file compares verdicts with a slow, simple implementation of the documented rules: the Nodes of a DaemonSet's
-// Pods, the meaning of a term, and the API's own check of tolerations.
+// The tests in this file compare verdicts with a slow, simple implementation of the documented rules: the Nodes of a
+// DaemonSet's Pods, the meaning of a term, and the API's own check of tolerations.
 
 // verdict is a Verdict without its reasons.
 type verdict struct{ Run, Continue bool }

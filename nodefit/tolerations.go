@@ -14,9 +14,9 @@ import (
 // the value is no integer.
 const InvalidToleration reason.Code = "InvalidToleration"
 
-// DaemonSetTolerations returns the tolerations that Kubernetes adds to the Pods of a DaemonSet. Such Pods stay on Nodes
-// that are not ready or cannot be reached, and start on Nodes that lack disk, memory or process ids or are cordoned.
-// Pods with the host's network also start on Nodes without a network.
+// DaemonSetTolerations returns the tolerations that Kubernetes adds to the Pods of a DaemonSet. Such Pods stay on
+// Nodes that are not ready or cannot be reached, and start on cordoned Nodes and on Nodes that lack disk, memory or
+// process ids. Pods with the host's network also start on Nodes without a network.
 func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
 	exists := func(key string, effect corev1.TaintEffect) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}

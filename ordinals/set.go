@@ -160,7 +160,8 @@ func (s Set) Index(ordinal int) (int, bool) {
 	return s.index(s.from(ordinal), ordinal)
 }
 
-// index returns the result of Index, given i, the index of the first span that does not end below the ordinal.
+// index returns the result of Index. The argument i is the index of the first span that does not end below the
+// ordinal.
 func (s Set) index(i, ordinal int) (int, bool) {
 	if i == len(s.spans) {
 		return s.Len(), false

@@ -42,18 +42,19 @@ type Manager interface {
 type Options struct {
 	// Client is the client for writes. If nil, the manager's client is used.
 	Client client.Client
-	// Claims says that owners, or their Pods with ordinals, have PersistentVolumeClaims: Cache.Claims then caches the
-	// claims.
+	// Claims says that PersistentVolumeClaims belong to the owners or to their Pods with ordinals: Cache.Claims then
+	// caches the claims.
 	Claims bool
-	// Nodes says that the controller creates Pods for Nodes: after a change of leader, an owner's reconcile then also
-	// waits until the cache of Nodes is up to date. If the manager's cache is restricted to a namespace, Nodes must not
-	// be restricted, because Nodes have no namespace. Set ControllerOptions.Watch to a source that enqueues owners on
-	// changes of Nodes, such as WatchNodes.
+	// Nodes says that the controller creates a Pod for each of many Nodes: after a change of leader, the first
+	// reconciles then also wait until the cache of Nodes is up to date. If the manager's cache is restricted to a
+	// namespace, Nodes must not be restricted, because Nodes have no namespace. Set ControllerOptions.Watch to a
+	// source that enqueues owners on changes of Nodes, such as WatchNodes.
 	Nodes bool
-	// Owned are caches of objects, such as ConfigMaps, for owners that write and use these objects instead of Pods and
-	// revisions. If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions, and
-	// only changes of the owner itself enqueue the owner: set ControllerOptions.Watch. Options and methods for Pods must
-	// then not be used: Claims, Nodes, Members, ObservePod, OwnerOf, IsNewest, AddPodController.
+	// Owned are caches of objects, such as ConfigMaps, for owners that write and use these objects instead of Pods
+	// and revisions. If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions,
+	// and only changes of the owner itself enqueue the owner: set ControllerOptions.Watch, to enqueue the owner on
+	// changes of the objects. Options and methods for Pods must then not be used: Claims, Nodes, Members, ObservePod,
+	// OwnerOf, IsNewest, AddPodController.
 	Owned []trackedclient.Source
 	// Beside are caches of objects that owners write and use in addition to Pods and revisions, such as requests to a
 	// node agent. Changes of these objects do not enqueue an owner: set ControllerOptions.Watch to a source that does.
@@ -70,12 +71,12 @@ type Options struct {
 	RevisionNamespace string
 	// Namespace is the namespace to which the manager's cache is restricted; empty means all namespaces.
 	Namespace string
-	// Alarm is how long the cache may lack the controller's own writes before the Observer is notified; 0 means a
+	// Alarm is how long the cache may not show the controller's own writes before the Observer is notified; 0 means a
 	// minute.
 	Alarm time.Duration
 	// DropLate lets an owner's reconcile continue after Alarm although the cache does not show all of the owner's
-	// writes. DropLate is not safe: the owner may create Pods twice. If false, the owner waits, and after each Alarm a
-	// live read finds out whether the cache is complete nevertheless.
+	// writes. DropLate is not safe: the owner may create Pods twice. If false, the owner waits, and after each Alarm
+	// a read from the API server finds out whether the cache is complete nevertheless.
 	DropLate bool
 	// NoBarrier lets reconciles begin before the cache is known to show the writes of an earlier leader. NoBarrier is
 	// for tests that never start the manager.
@@ -127,8 +128,8 @@ type Cache[O client.Object] struct {
 const claimIndex = "workloadkit/claim"
 
 // New returns a cache for the owners of a kind, which the manager's scheme must know. New adds a runnable to the
-// manager that makes all owners wait until the cache shows the writes of an earlier leader. Call New before the manager
-// starts. The error comes from NewIndex, or from the scheme.
+// manager: until the cache shows the writes of an earlier leader, Observe makes all owners wait. Call New before the
+// manager starts. The error comes from NewIndex, or from the scheme.
 func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Options) (*Cache[O], error) {
 	kind, err := apiutil.GVKForObject(owner, mgr.GetScheme())
 	if err != nil {
@@ -260,8 +261,9 @@ func (v *View[O]) Object() client.Object { return v.Owner }
 // Time returns the field Now.
 func (v *View[O]) Time() time.Time { return v.Now }
 
-// InDoubt reports whether a write of the pass got no response. Only the next Observe finds out whether the write
-// happened. Until then, finish the current kind of action on other objects, but begin no other kind of action.
+// InDoubt reports whether a write of the present reconcile got no response. Only the next Observe finds out whether
+// the write happened. Until then, finish the current kind of action on other objects, but begin no other kind of
+// action.
 func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
 // For returns a client for writes to a Pod of the owner: both the next Observe and the next ObservePod wait for these
@@ -289,8 +291,8 @@ func (v *View[O]) WakeAfter(d time.Duration) {
 
 // Observe begins a reconcile of an owner, and returns the owner's View. If the view is nil, return the result and the
 // error from the reconciler: the owner was deleted, or the cache does not show all writes for the owner. Observe also
-// returns an owner with a deletionTimestamp. Observe returns an error if an earlier write got no response, and reading
-// the object from the API server fails.
+// returns a View of an owner with a deletionTimestamp. Observe returns an error if an earlier write got no response,
+// and reading the object from the API server fails.
 func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctrl.Result, error) {
 	cached, ok := c.Owners.Get(req.Namespace, req.Name)
 	if !ok {
@@ -324,7 +326,8 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	return v, ctrl.Result{}, nil
 }
 
-// dropLateRequeue is the time until the next reconcile of an owner whose awaited writes were dropped (DropLate).
+// dropLateRequeue is the time until the next reconcile of an owner whose reconcile no longer waits for its writes
+// (DropLate).
 const dropLateRequeue = 10 * time.Second
 
 // PodView is a Pod and its owner; do not modify objects of the cache.

@@ -98,7 +98,8 @@ func (w *world) observe(name string) *ownercache.View[*appsv1.ReplicaSet] {
 	return v
 }
 
-// TestOnePod: the reconciler of ExampleNew creates one Pod, and waits until the cache shows the Pod.
+// TestOnePod: the reconciler of ExampleNew creates a single Pod, and creates no second Pod while the cache does not
+// show the first Pod.
 func TestOnePod(t *testing.T) {
 	ctx, mgr := t.Context(), clustertest.New()
 	c, err := ownercache.New(ctx, mgr, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
@@ -276,8 +277,8 @@ func TestObservePod(t *testing.T) {
 	}
 }
 
-// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone, and does
-// not wait any more for its own writes to the object.
+// TestGone: when an owner or a Pod is deleted or replaced, the cache calls the functions passed to OnGone. Reconciles
+// do not wait any more for earlier writes to the object.
 func TestGone(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	var gone []types.UID
@@ -332,7 +333,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestPassOutlastsItsOwner: records made by a pass are also dropped if the owner is deleted during the pass.
+// TestPassOutlastsItsOwner: if the owner is deleted during a reconcile (a pass), the functions of OnGone are called
+// again after the reconcile, so that they remove records made by the reconcile.
 func TestPassOutlastsItsOwner(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -457,7 +459,7 @@ func TestWriteStatus(t *testing.T) {
 }
 
 // TestMemo: a value is computed once for each generation of an owner, a value for an older generation is not cached,
-// and the values of a deleted owner are dropped.
+// and the values of a deleted owner are removed.
 func TestMemo(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	made := 0
@@ -704,7 +706,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// deaf is a manager whose reader of the API server returns an error for every request.
+// deaf is a manager whose reader for the API server (GetAPIReader) returns an error for every request.
 type deaf struct{ *clustertest.Cluster }
 
 func (deaf) GetAPIReader() client.Reader {

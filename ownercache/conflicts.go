@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// RetryConflicts returns a reconciler that retries with back-off after a conflict, without reporting an error: somebody
-// else has written the object, and the next pass decides on the new state. Conflicts are logged at V(1). AddController
-// and AddPodController call RetryConflicts themselves.
+// RetryConflicts returns a reconciler that retries with back-off after a conflict, without reporting an error:
+// another client has written the object, and the next reconcile decides on the new state. Conflicts are logged at
+// V(1). AddController and AddPodController call RetryConflicts themselves.
 func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, req)

@@ -61,8 +61,8 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 // AddController adds the controller of the owners to the manager. Changes of an owner's spec, labels and annotations
 // enqueue the owner, but changes of its status do not. Events of its Pods and claims, of the claims of its numbered
 // Pods (recognised by name, pvc.Numbered), and calls of Wake also enqueue the owner. For an owner with 250 Pods or
-// more, the time between the beginnings of two passes is at least 50 us for each Pod: 0.5 s for 10,000 Pods. Events
-// that arrive in between lead to a single pass.
+// more, the time between the beginnings of two reconciles is at least 50 us for each Pod: 0.5 s for 10,000 Pods.
+// Events that arrive in between lead to a single reconcile.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
@@ -122,15 +122,16 @@ func (c *Cache[O]) AddPodController(
 	return nil
 }
 
-// forgetful drops what a reconcile has recorded about an object that was deleted during the reconcile: the deletion's
-// event came before the record, and no other event follows.
+// forgetful is a reconciler that calls the functions of OnGone after a reconcile whose object was deleted in the
+// meantime. The reconcile may have made records about the object after the event of the deletion, and no other event
+// follows.
 type forgetful[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler
 	of    func(ctrl.Request) (client.Object, bool)
 }
 
-// Reconcile calls the wrapped reconciler, and then drops the records if the object was deleted.
+// Reconcile calls the wrapped reconciler, and then removes the records about the object if the object was deleted.
 func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object, ok := f.of(req)
 	result, err := f.inner.Reconcile(ctx, req)
@@ -142,7 +143,7 @@ func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 
 // Wake requeues an owner soon. Call Wake after the loop of its Pods has found a change that no event reports.
 func (c *Cache[O]) Wake(owner client.Object) {
-	// If the queue is nil, the controller has not started yet, and will begin with all owners.
+	// If the queue is nil, the controller has not started yet, and will reconcile all owners when it starts.
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 	}

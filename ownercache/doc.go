@@ -14,13 +14,13 @@
 //	}
 //	// decide on v.Owner, v.Pods, v.Revisions; write through v.Client
 //
-// The owner in a View is a copy made after the check, because only then is the cache sure to hold the last written
-// status. Its Pods, revisions and claims are the cache's own objects, found by an index on the UID of their
-// controller, so an Observe scans no namespace, matches no selector and copies no object. All readers of the cache
-// share these objects, so do not modify them.
+// The owner in a View is a copy. Observe copies the owner after the check for the owner's writes, because only then
+// does the cache certainly have the last written status. Its Pods, revisions and claims are the cache's own objects,
+// found by an index on the UID of their controller, so an Observe scans no namespace, matches no selector and copies
+// no object. All readers of the cache share these objects, so do not modify them.
 //
-// The Cache drops its records of an owner or a Pod after the object's deletion. [Cache.OnGone] notifies other packages
-// that keep records about objects.
+// The Cache removes its records of an owner or a Pod after the object's deletion. [Cache.OnGone] notifies other
+// packages that keep records about objects.
 //
 // A [Sharer] makes the Pods of an owner share equal strings, maps and slices in memory.
 //

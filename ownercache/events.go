@@ -64,7 +64,7 @@ func isNewSpec(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 && before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// owned selects the events of Pods controlled by an owner of the kind, except deletions.
+// owned selects the creations and updates, but not the deletions, of Pods controlled by an owner of the kind.
 func (c *Cache[O]) owned() predicate.Predicate {
 	events := predicate.NewPredicateFuncs(func(obj client.Object) bool { return c.isOwned(obj) })
 	events.DeleteFunc = func(event.DeleteEvent) bool { return false }
@@ -82,8 +82,8 @@ func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	return err == nil && gv.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// userGone enqueues the owners of the claims used by a deleted Pod: an owner may have kept a claim only because the
-// Pod used the claim.
+// userGone enqueues the owners of the claims that a deleted Pod used: an owner does not delete a claim while a Pod
+// uses the claim.
 func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
@@ -135,8 +135,8 @@ func (c *Cache[O]) wakeNamesake(obj client.Object, q queue) {
 }
 
 // specChanged enqueues those Pods for which look returns true after a change of their owner's spec: with the new
-// spec, a different hook may hold a Pod, or a refused write may be accepted. No event of the Pods themselves will
-// enqueue the Pods.
+// spec, a different hook may hold a Pod, or a refused write may be accepted. The Pods themselves do not change, so no
+// event of a Pod enqueues the Pod.
 func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 		if !isNewSpec(e.ObjectOld, e.ObjectNew) {

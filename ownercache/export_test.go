@@ -13,8 +13,8 @@ var EnqueueController = enqueueController
 // Namesake exports namesake for tests of owners whose Pods have ordinals.
 func Namesake[O client.Object](c *Cache[O]) handler.EventHandler { return c.namesake() }
 
-// Forgetful exports the wrapper that AddController puts around a reconciler, for tests of passes that end after the
-// deletion of their owner.
+// Forgetful exports the wrapper that AddController puts around a reconciler, for tests of reconciles that end after
+// the deletion of their owner.
 func Forgetful[O client.Object](c *Cache[O], r reconcile.Reconciler) reconcile.Reconciler {
 	return c.forgetful(r)
 }

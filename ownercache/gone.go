@@ -68,7 +68,8 @@ func (c *Cache[O]) podDeleted(obj any) {
 	c.drop(obj)
 }
 
-// dropReplaced drops the records about an object replaced by another object of the same name.
+// dropReplaced handles an update event: if another object has replaced the object of the same name, the records about
+// the old object are removed.
 func (c *Cache[O]) dropReplaced(before, after any) {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)

@@ -60,8 +60,9 @@ func (c *Cache[O]) podEvents() handler.EventHandler {
 	})
 }
 
-// onEvents calls wake for each event; before is nil for a created object, after is nil for a deleted object. onEvents
-// is a separate function, and not generic, because of the compiler bug described at wakeNamesake.
+// onEvents returns a handler that calls wake for each event; before is nil for a created object, after is nil for a
+// deleted object. onEvents is a separate function, and not generic, because of the compiler bug described at
+// wakeNamesake.
 func onEvents(wake func(q queue, before, after client.Object)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },

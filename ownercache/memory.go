@@ -13,8 +13,8 @@ type Followed interface {
 	OnGone(f func(object types.UID))
 }
 
-// Memory stores what a process knows about objects, until the objects are deleted. Make a Memory with NewMemory; the
-// zero Memory remembers nothing. A Memory is safe for concurrent use.
+// Memory stores a value of type T for each object, in the memory of the process, until the object is deleted. Make a
+// Memory with NewMemory; the zero Memory remembers nothing. A Memory is safe for concurrent use.
 type Memory[T any] struct {
 	exists func(types.UID) bool
 
@@ -30,15 +30,15 @@ func NewMemory[T any](objects Followed) *Memory[T] {
 	return m
 }
 
-// Of returns what is stored about an object, or the zero value.
+// Of returns the value stored for an object, or the zero value.
 func (m *Memory[T]) Of(object types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of[object]
 }
 
-// Change calls change to modify what is stored about an object. If the object was deleted already, the result is
-// dropped, because no later event would remove the entry. Change calls change with the Memory locked: change must not
+// Change calls change to modify the value stored for an object. If the object was deleted already, Change stores
+// nothing, because no later event would remove the entry. Change calls change with the Memory locked: change must not
 // call Of or Change of the same Memory, which would block for ever. The argument of change points to the stored
 // value.
 func (m *Memory[T]) Change(object types.UID, change func(*T)) {

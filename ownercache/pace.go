@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// perPod is the least time, per Pod of an owner, between the beginnings of two passes of an owner with many Pods: half
-// a second for 10,000 Pods. A pass reads all Pods of its owner, and each event of a Pod triggers a pass. Because of
-// perPod, large owners use only a small part of a core.
+// perPod is the least time between the beginnings of two reconciles of an owner with many Pods, divided by the number
+// of Pods: for 10,000 Pods, the least time is half a second. Each event of a Pod triggers a reconcile, and a
+// reconcile reads all Pods of the owner. The delay limits the CPU time that large owners cost.
 const perPod = 50 * time.Microsecond
 
-// fewPods is the number of Pods below which passes are not delayed.
+// fewPods is the number of Pods below which the reconciles of an owner are not delayed.
 const fewPods = 250
 
-// paces records, for each owner with many Pods, when its last pass began, by UID.
+// paces records when the last reconcile of each owner with many Pods began, by UID.
 type paces struct {
 	clock clock.PassiveClock
 
@@ -33,7 +33,7 @@ type pace struct {
 	pods  int
 }
 
-// begin records the beginning of a pass.
+// begin records the beginning of a reconcile.
 func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.at[owner] = pace{now, pods}
 }
 
-// rest returns how long the next pass of an owner must wait, or 0.
+// rest returns how long the next reconcile of an owner must wait, or 0.
 func (p *paces) rest(owner types.UID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,8 @@ func (p *paces) forget(owner types.UID) {
 	delete(p.at, owner)
 }
 
-// paced delays passes of owners with many Pods. A failed pass is delayed only by its own back-off.
+// paced is a reconciler that delays the reconciles of owners with many Pods. After a failed reconcile, only the
+// back-off of the queue delays the next reconcile.
 type paced[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestPassesAreHeldApart: the passes of an owner with many Pods begin some time apart. Failed passes and passes of
-// owners with few Pods are not delayed.
+// TestPassesAreHeldApart: between the beginnings of two reconciles of an owner with many Pods, some time
+// must pass. Reconciles after a failure, and reconciles of owners with few Pods, are not delayed.
 func TestPassesAreHeldApart(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	many, few := newOwner("many"), newOwner("few")

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// AddPodLoop adds a controller to a manager for all Pods that wanted accepts, whoever owns the Pods. Events of a wanted
-// Pod enqueue the Pod. When wanted no longer accepts the Pod, or the Pod is deleted, the Pod is enqueued a last time,
-// so that the loop can drop its records of the Pod.
+// AddPodLoop adds a controller to a manager for all Pods that wanted accepts, whoever owns the Pods. Events of a
+// wanted Pod enqueue the Pod. When wanted no longer accepts the Pod, or the Pod is deleted, the Pod is enqueued a
+// last time, so that the reconciler can remove its records of the Pod.
 func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o ControllerOptions) error {
 	if r == nil || wanted == nil {
 		return fmt.Errorf("ownercache: controller %s needs a reconciler, and to know the wanted Pods", name)

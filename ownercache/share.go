@@ -25,7 +25,8 @@ func Share(pod, like *corev1.Pod) {
 	shareStatus(pod, like)
 }
 
-// shareStatus replaces nothing that another Pod may already share, so shareStatus may be called again.
+// shareStatus shares only the status. shareStatus does not modify memory that another Pod may already use, and so may
+// be called after Share for the same Pod.
 func shareStatus(pod, like *corev1.Pod) {
 	shareString((*string)(&pod.Status.Phase), string(like.Status.Phase))
 	shareString((*string)(&pod.Status.QOSClass), string(like.Status.QOSClass))
@@ -127,12 +128,12 @@ type Sharer struct {
 	models map[types.UID]models
 }
 
-// models are earlier Pods of a controller. The previous Pod may be a new Pod without container statuses, and then an
-// earlier Pod is needed to share container statuses.
+// models are earlier Pods of a controller: the last Pod, and the last Pod with container statuses. The last Pod may
+// be a new Pod without container statuses.
 type models struct{ last, reported weak.Pointer[corev1.Pod] }
 
-// Transform is a transform function for a cache of Pods (client-go's TransformFunc). Transform also drops managed
-// fields. Objects of other types are not modified.
+// Transform is a transform function for a cache of Pods (client-go's TransformFunc). Transform also removes
+// metadata.managedFields. Objects of other types are not modified.
 func (s *Sharer) Transform(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -150,7 +151,7 @@ func (s *Sharer) Transform(obj any) (any, error) {
 	defer s.mu.Unlock()
 	known, ok := s.models[owner.UID]
 	if s.models == nil || !ok && len(s.models) >= maxModels {
-		// All models are dropped when there are too many owners; existing owners get new models with their next Pods.
+		// If there are too many owners, all models are removed; owners get new models with their next Pods.
 		s.models = map[types.UID]models{}
 	}
 	last, reported := known.last.Value(), known.reported.Value()

@@ -68,7 +68,7 @@ func keyOf(m map[string]string, name string) *byte {
 	return nil
 }
 
-// TestShare: Share does not change the content of the Pods, whatever parts are equal.
+// TestShare: Share does not change the content of a Pod, whichever parts of the two Pods are equal.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Pod){
@@ -153,7 +153,7 @@ func TestSharerLeavesOthersAlone(t *testing.T) {
 		}
 	}
 	stop, done := make(chan struct{}), make(chan int)
-	go func() { // another reader of the cache, for the race detector
+	go func() { // this goroutine reads the Pod as another user of the cache would, for the race detector
 		n := 0
 		for { // no synchronisation orders the first read after the writes
 			n += len(last.Spec.Containers[0].Env[0].Name) + len(reported.Spec.Containers[0].Env[0].Name)

@@ -57,7 +57,8 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheGone: a change about a deleted object is dropped, because no later event would remove the record.
+// TestMemoryOfTheGone: Memory.Change stores nothing about a deleted object, because no later event would remove the
+// value.
 func TestMemoryOfTheGone(t *testing.T) {
 	objects := &followed{gone: map[types.UID]bool{"b": true}}
 	memory := ownercache.NewMemory[int](objects)

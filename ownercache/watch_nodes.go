@@ -12,11 +12,11 @@ import (
 )
 
 // WatchNodes returns a ControllerOptions.Watch that enqueues owners on changes of Nodes, for owners that run a Pod on
-// each Node. claim says how an owner uses a Node: for example whether a Pod must run there and whether a Pod may stay.
-// The zero value of C means that the owner does not use the Node. If the result of claim has changed for an owner,
-// WatchNodes enqueues the owner, without reading any Pod. WatchNodes calls claim for each owner when a Node is created
-// or deleted, and when nodefit.Changed or a function in the argument also reports a change. So claim must be fast:
-// compile requirements beforehand. claim must be safe for concurrent use.
+// each Node. The function claim returns how an owner uses a Node: for example whether a Pod must run on the Node, and
+// whether a Pod may stay. The zero value of C means that the owner does not use the Node. If the result of claim has
+// changed for an owner, WatchNodes enqueues the owner, without reading any Pod. WatchNodes calls claim for each owner
+// when a Node is created or deleted, and when nodefit.Changed or a function in the argument also reports a change. So
+// claim must be fast: compile requirements beforehand. claim must be safe for concurrent use.
 func WatchNodes[O client.Object, C comparable](
 	cache *Cache[O], claim func(owner O, node *corev1.Node) C, also ...func(before, after *corev1.Node) bool,
 ) func(*builder.Builder) *builder.Builder {

@@ -14,7 +14,8 @@ import (
 
 // Orders say which Pods are deleted or updated first. The zero value means the default order of package podorder.
 type Orders struct {
-	// Priority and Scatter refine the order of updates. The zero values do not affect the order.
+	// Priority and Scatter refine the order of updates: see package podorder. The zero values do not affect the
+	// order.
 	Priority podorder.Priority
 	Scatter  podorder.Scatter
 	// Constraints are the topology spread constraints of the Pods' template, and NodeLabels returns the labels of a
@@ -32,25 +33,26 @@ type Orders struct {
 
 // Choice lists the Pods for the actions of a rollout.Step. Process each list in its order.
 type Choice struct {
-	// Leaving are Pods that wait until their hook releases them for deletion. Call executor.Turn.Delete for these Pods
-	// first: the call deletes a Pod whose hook has released the Pod. Leaving is empty if owners have no hooks.
+	// Leaving are Pods that wait for their lifecycle hook before their deletion. Call executor.Turn.Delete for these
+	// Pods first: the call deletes a Pod whose hook has released the Pod. Leaving is empty if owners have no hooks.
 	Leaving []*corev1.Pod
 	// Delete are the Pods to delete now, within the budget: Pods whose deletion a user has requested or, if there are
 	// neither such Pods nor Leaving Pods, surplus Pods.
 	Delete []*corev1.Pod
-	// Settle are the Pods that wait for their hook before an update, although the update is no longer wanted.
+	// Settle are the Pods that wait for their hook before an update that is no longer wanted: cancel the update
+	// (executor.Turn.Settle).
 	Settle []*corev1.Pod
-	// Update lists the Pods to bring to the new revision or, if Back is set, to the earlier revision. The number of
-	// Pods stays within the budget.
+	// Update lists the Pods to bring to the new revision or, if Back is set, to the earlier revision. The list has no
+	// more Pods than the step allows.
 	Update []*corev1.Pod
 	// Back says that Update takes Pods back to the earlier revision.
 	Back bool
 }
 
 // ChooseDeletions returns the Pods to delete in a step, as Leaving and Delete of the choice. Among the surplus Pods,
-// Pods of the old revision come first, up to Step.DeleteOld, whether available or not: if a user scales in during a
-// rollout, the deleted Pods are Pods that the rollout would have replaced. Within a revision, unready Pods and young
-// Pods come first, see podorder.Deletion.
+// Pods of the old revision come first, up to Step.DeleteOld, whether available or not: if a user reduces the replicas
+// during a rollout, the deleted Pods are Pods that the rollout would have replaced. Within a revision, unready Pods
+// and young Pods come first, see podorder.Deletion.
 func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	c.Leaving = s.Select(func(p *Pod) bool { return p.Leaving })
 	order := podorder.Deletion{
@@ -119,7 +121,8 @@ func (s *Set) Order(priority podorder.Priority, scatter podorder.Scatter) []*cor
 
 // ChooseCancellations returns the Pods that wait for their hook before a deletion, but are wanted again: the workload
 // was scaled up, or their revision has too few Pods. Pods with a deletion requested by users, by label or in
-// Want.Delete, are excluded, and so are Unreadable Pods: no loop can bring such a Pod back into service.
+// Want.Delete, are excluded, and so are Pods with an Unreadable state: no loop can bring such a Pod back into
+// service.
 func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*corev1.Pod {
 	staying, leaving := 0, false
 	for i := range s.Active {

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// chosen is a Choice with Pods given by name.
+// chosen is a Choice in which the Pods are given by their names.
 type chosen struct {
 	Leaving, Delete, Settle, Update []string
 	Back                            bool
@@ -258,7 +258,7 @@ func TestChooseCancellations(t *testing.T) {
 	}
 }
 
-// draw decodes a set of Pods and the owner's wishes from bytes. Every byte string is valid.
+// draw makes a set of Pods and an owner's spec from the bytes of a fuzz input. Every byte string is valid.
 func draw(data []byte) (pods []*corev1.Pod, want podcontrol.Want, spec rollout.Spec, hooks lifecycle.Hooks) {
 	next := func(n int) int {
 		if len(data) == 0 {
@@ -392,8 +392,9 @@ func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletion
 	}
 }
 
-// TestRecreationBackToTheOldRevision: a Pod that waits to be recreated at the other revision is kept only if its own
-// revision lacks Pods again. Otherwise the next step would make the Pod wait again, in an endless loop.
+// TestRecreationBackToTheOldRevision: a Pod waits for its hook, to be recreated at another revision. The Pod is kept
+// only if its present revision has too few Pods again. Otherwise the next step would make the Pod wait again, in an
+// endless loop.
 func TestRecreationBackToTheOldRevision(t *testing.T) {
 	c := control(t)
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}}

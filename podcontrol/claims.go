@@ -13,8 +13,8 @@ import (
 // than the template, or the owner adopted the Pods.
 const ClaimsLacking reason.Code = "ClaimsLacking"
 
-// LackedClaims returns the claims that a Pod would still lack after an in-place update, because the volumes of a Pod
-// never change: see inplaceupdate.Plan.Blocked.
+// LackedClaims returns a reason for each claim template for which the Pod has no volume. An in-place update cannot
+// add a volume to a Pod, so pass the reasons to inplaceupdate.Plan.Blocked.
 func LackedClaims(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (why reason.List) {
 	for _, name := range pvc.Lacking(pod, templates) {
 		why = append(why, reason.Reason{

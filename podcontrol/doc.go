@@ -1,9 +1,9 @@
 // Package podcontrol answers "what does a single Pod need now?".
 //
 // The package composes packages lifecycle, inplaceupdate and podreadiness. A [Control] is made once for a controller
-// and knows the names of the labels, annotations and conditions that the controller uses on Pods. [Rules] are what an
-// owner's spec says about its Pods: hooks and update strategy. Each method takes a Pod and returns a [Step]: nothing to
-// do, a patch, a deletion, or a reason why the action is impossible.
+// and knows the names of the labels, annotations and conditions that the controller uses on Pods. [Rules] are the
+// settings for Pods in an owner's spec: hooks and update strategy. Each method below takes a Pod and returns a
+// [Step]: nothing to do, a patch, a deletion, or a reason why the action is impossible.
 //
 //   - [Control.Update] takes a Pod to another revision: by an in-place update, with its hooks and its readiness gate,
 //     or by deletion.

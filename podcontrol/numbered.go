@@ -24,15 +24,15 @@ type Numbered struct {
 	// Unnumbered Pods are controlled by the owner, but their names have no ordinal of the owner. No plan creates,
 	// updates or deletes these Pods.
 	Unnumbered []*corev1.Pod
-	// NextBroken is the time until a Starting Pod counts as broken although no event occurs; zero for never.
+	// NextBroken is the time until the next Starting Pod counts as broken, if no event occurs before; zero for never.
 	NextBroken time.Duration
 
 	byOrdinal map[int]*corev1.Pod
 }
 
-// NumberedOptions say how Pods are described. The zero value counts every unready Pod as broken.
+// NumberedOptions are the options of Set.Numbered. The zero value counts every unready Pod as broken.
 type NumberedOptions struct {
-	// StartTime is how long a Pod may take to become ready, after its creation or the begin of its in-place update,
+	// StartTime is how long a Pod may take to become ready, after its creation or the start of its in-place update,
 	// before the Pod counts as broken. A Pod that has been ready for less than Want.MinReady also counts as starting.
 	StartTime time.Duration
 	// Rest returns how long a Pod must still wait, as in Orders; nil for none.
@@ -107,8 +107,8 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 // maxWhy limits the number of bytes that Explain copies from a Pod's own message.
 const maxWhy = 300
 
-// Explain returns the reasons why a step is not larger. If a reason is OrderedWait, Explain adds the Pod for which
-// the step waits, and why this Pod is not ready.
+// Explain returns the reasons why a step is not larger. To a reason with the code OrderedWait, Explain adds the Pod
+// for which the step waits, and why the Pod is not ready.
 func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {

@@ -202,7 +202,8 @@ func TestNumberedIsComplete(t *testing.T) {
 	}
 }
 
-// TestNewPodIsHeld: the first update of a Pod waits only for the hook for updates.
+// TestNewPodIsHeld: the first update of a new Pod waits for the hook for updates (inPlaceUpdate), and for no other
+// hook.
 func TestNewPodIsHeld(t *testing.T) {
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{Labels: map[string]string{"hold": "yes"}, BeforeOnly: true}}}
 	pod := numberedControl(t).NewPod(&corev1.PodTemplateSpec{}, "default", metav1.OwnerReference{}, rules, "web-2", noon)
@@ -212,7 +213,7 @@ func TestNewPodIsHeld(t *testing.T) {
 	}
 }
 
-// TestCancel: Cancel returns a Pod from waiting for any hook, if the owner wants to keep the Pod unchanged.
+// TestCancel: Cancel ends a Pod's wait for any hook, for an owner that wants to keep the Pod unchanged.
 func TestCancel(t *testing.T) {
 	for state, want := range map[string]string{"PreparingDelete": "PreparingNormal", "PreparingUpdate": "Normal", "Updating": ""} {
 		t.Run(state, func(t *testing.T) {
@@ -233,7 +234,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestExplain: the reason OrderedWait names the awaited Pod and has the Pod's own message, shortened.
+// TestExplain: the reason OrderedWait names the Pod for which the step waits, and contains the shortened message of
+// the Pod's condition.
 func TestExplain(t *testing.T) {
 	control := numberedControl(t)
 	says := func(message string) func(*corev1.Pod) {

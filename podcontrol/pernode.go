@@ -24,7 +24,7 @@ type PerNode struct {
 	objects []*corev1.Pod
 }
 
-// PerNodeOptions say how Pods are described.
+// PerNodeOptions are the options of Set.PerNode.
 type PerNodeOptions struct {
 	// Rest returns how long a Pod must still wait, as in Orders; nil for none.
 	Rest func(*Pod) time.Duration

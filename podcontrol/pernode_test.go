@@ -141,7 +141,7 @@ func TestPerNodeOf(t *testing.T) {
 	}
 }
 
-// stateless Pods have no state of a lifecycle.
+// stateless removes the lifecycle state from a Pod.
 func stateless(pod *corev1.Pod) { delete(pod.Labels, stateLabel) }
 
 func gateless(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }

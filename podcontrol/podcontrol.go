@@ -39,15 +39,16 @@ type Config struct {
 	// MarkNotReady.
 	DeleteLabel string
 	// Lifecycle decides, from the owner's hooks, which lifecycle state a Pod has next. The zero Machine is for owners
-	// without hooks: their Pods have no state.
+	// without hooks: the Pods of such owners have no lifecycle state.
 	Lifecycle lifecycle.Machine
-	// HookGate is the readiness gate that hooks with MarkNotReady close to take a Pod out of service. New Pods get the
-	// gate. Older Pods without the gate stay in service while they wait for a hook. Holder returns the gate's holder
-	// for a hook, a different holder for each kind of hook. Set both fields or neither.
+	// HookGate is the readiness gate that hooks with MarkNotReady close to take a Pod out of service. New Pods get
+	// the gate. Older Pods without the gate stay in service while they wait for a hook. Holder returns the name under
+	// which a hook closes the gate (podreadiness.Holder), a different name for each kind of hook. Set both fields or
+	// neither.
 	HookGate corev1.PodConditionType
 	Holder   func(lifecycle.HookName) podreadiness.Holder
-	// CountUnscheduled lets new Pods be Normal before they are bound to a node. Pods are created as Normal, unless a
-	// preNormal hook waits for a label or finalizer that their template lacks.
+	// CountUnscheduled allows the lifecycle state Normal for new Pods that are not bound to a node yet. Pods are
+	// created as Normal, unless a preNormal hook waits for a label or finalizer that the template lacks.
 	CountUnscheduled bool
 	// If OnlyPreDelete is set, no lifecycle state is written on Pods, except on Pods that wait for their hook before a
 	// deletion. Set OnlyPreDelete if owners have no other hook.
@@ -142,7 +143,7 @@ const (
 // Recreates reports whether the policy always recreates Pods.
 func (p Policy) Recreates() bool { return p == Recreate || p == "" }
 
-// Rules are what an owner's spec says about its Pods: update policy and hooks. The zero value recreates Pods for
+// Rules are the settings for Pods in an owner's spec: update policy and hooks. The zero value recreates Pods for
 // updates and has no hooks.
 type Rules struct {
 	Hooks  lifecycle.Hooks
@@ -151,8 +152,8 @@ type Rules struct {
 	GracePeriod time.Duration
 }
 
-// RevisionLabels returns the labels that mark a Pod's revision, to be set on Pods and in inplaceupdate.Target. If name
-// is empty, RevisionLabels returns no labels.
+// RevisionLabels returns the labels that mark a Pod's revision, for new Pods and for inplaceupdate.Target.Labels. If
+// name is empty, RevisionLabels returns no labels.
 func (c *Control) RevisionLabels(name string) map[string]string {
 	if name == "" {
 		return map[string]string{}
@@ -244,7 +245,7 @@ func (c *Control) isRecreated(pod *corev1.Pod) bool {
 	return c.config.DeleteLabel != "" && pod.Labels[c.config.DeleteLabel] == RecreateMark
 }
 
-// missingHash adds the hash label, which older controllers do not write.
+// missingHash adds the hash label to a Pod without the label: older controllers do not write this label.
 func (c *Control) missingHash(pod *corev1.Pod) podpatch.Change {
 	label := c.RevisionOf(pod)
 	if c.config.HashLabel == "" || label == "" || pod.Labels[c.config.HashLabel] != "" {

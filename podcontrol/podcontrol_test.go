@@ -140,7 +140,7 @@ func annotated(key, value string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, value) }
 }
 
-// heldBy gives the Pod a closed hook gate with the holders in message.
+// heldBy closes the Pod's hook gate, with the given holders in the message of the gate's condition.
 func heldBy(message string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: hookGate})

@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Facts are what an owner needs to know about a Pod, independent of time and of other Pods.
+// Facts are the properties of a Pod that its owner's decision needs, and that depend neither on the time nor on other
+// Pods.
 type Facts struct {
 	// Active Pods have not ended and are not being deleted.
 	Active bool
@@ -76,7 +77,7 @@ type Pod struct {
 // Serves reports whether the Pod is ready now, no matter for how long.
 func (p *Pod) Serves() bool { return p.Ready && p.Facts.State.Available() }
 
-// Want is what an owner's spec says about its Pods.
+// Want is the part of an owner's spec that Read needs.
 type Want struct {
 	// Update is the name of the update revision. If empty, every Pod counts as updated, so that no Pod is updated to an
 	// empty revision.
@@ -105,7 +106,8 @@ type Set struct {
 	// NotSelected Pods are controlled by the owner, but not matched by its selector. Neither Active nor Inactive
 	// contains these Pods.
 	NotSelected []*corev1.Pod
-	// NextAvailable is the time until another Pod may become available although no event occurs; zero for never.
+	// NextAvailable is the time until another ready Pod becomes available (Want.MinReady), if no event occurs before;
+	// zero for never.
 	NextAvailable time.Duration
 
 	// inactive and notSelected say which Pods of Inactive and NotSelected are at the update revision.
@@ -117,7 +119,7 @@ type Set struct {
 
 // Of returns the facts about an active Pod, or nil if the Pod is not active. Of is safe for concurrent use.
 func (s *Set) Of(pod *corev1.Pod) *Pod {
-	s.index.Do(func() { // most passes need no index, so the index is made only when needed
+	s.index.Do(func() { // most reconciles need no index, so the index is made only when needed
 		s.byName = make(map[string]*Pod, len(s.Active))
 		for i := range s.Active {
 			s.byName[s.Active[i].Name] = &s.Active[i]
@@ -212,7 +214,7 @@ type Reader struct {
 	owners map[types.UID]*known
 }
 
-// known is what a Reader remembers about an owner.
+// known holds the Facts that a Reader remembers about the Pods of an owner.
 type known struct {
 	mu       sync.Mutex
 	selector basis
@@ -263,11 +265,11 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 	return s
 }
 
-// read adds to the Facts of a Pod all values that depend on the owner and on the time.
+// read returns a Pod with its Facts and with all values that depend on the owner and on the time.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
-	p.Marked = p.Marked && (!p.Recreated || !p.Updated) // the update for which the Pod was marked is no longer wanted
+	p.Marked = p.Marked && (!p.Recreated || !p.Updated) // a Pod at the wanted revision needs no recreation
 	p.Specified = !p.Leaving && (p.Marked || p.Named)
 	if p.Serves() && (want.Away == nil || !want.Away(pod)) {
 		var wait time.Duration
@@ -278,7 +280,7 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 	return p
 }
 
-// selectBy drops all remembered Facts if the selector has changed.
+// selectBy forgets all remembered Pods if the selector has changed.
 func (k *known) selectBy(selector labels.Selector, pods int) {
 	now := basis{all: true}
 	if selector != nil {
@@ -337,7 +339,7 @@ func (r *Reader) Drop(owner types.UID, pod *corev1.Pod) {
 	delete(k.facts, pod)
 }
 
-// Forget drops everything remembered about a deleted owner.
+// Forget removes all that the Reader remembers about a deleted owner.
 func (r *Reader) Forget(owner types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

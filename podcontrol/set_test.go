@@ -112,8 +112,8 @@ func TestMemoryIsLetGo(t *testing.T) {
 	}
 }
 
-// TestReadOnce: the Reader identifies Pods by their pointers, and so does not notice a modified object, as documented
-// for Reader.
+// TestReadOnce: the Reader identifies Pods by their pointers, so the Reader does not notice that a test has modified
+// an object in place.
 func TestReadOnce(t *testing.T) {
 	r, pod := podcontrol.NewReader(control(t)), newPod("a")
 	isMarked := func(pod *corev1.Pod) bool {
@@ -262,7 +262,7 @@ func TestCountsAndTotals(t *testing.T) {
 	if set.Of(pods[12]) != nil || set.Of(&corev1.Pod{}) != nil || set.Of(pods[0]).Pod != pods[0] {
 		t.Error("Of knows Pods that are not active, or another than was asked for")
 	}
-	for name, uses := range map[string]bool{"web-1": true, "web-2": true, "web-3": false, "other-2": true} { // a short hash names the revision too
+	for name, uses := range map[string]bool{"web-1": true, "web-2": true, "web-3": false, "other-2": true} { // a hash also names a revision
 		if got := set.Uses(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}); got != uses {
 			t.Errorf("Uses(%s) = %t, want %t", name, got, uses)
 		}

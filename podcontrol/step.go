@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Act is what must be done to a Pod.
+// Act is the kind of a Step: the action on the Pod.
 type Act string
 
 const (
@@ -35,7 +35,7 @@ const (
 	Blocked Act = "Blocked"
 )
 
-// Step is what a Pod needs now.
+// Step is the action that a Pod needs now, with its changes and reasons.
 type Step struct {
 	Act     Act
 	Changes []podpatch.Change
@@ -43,7 +43,8 @@ type Step struct {
 	Recreate bool
 	// Why says why the Pod waits, cannot be updated or is recreated.
 	Why reason.List
-	// RequeueAfter, if positive, is the time after which the caller must ask again; there may be no event.
+	// RequeueAfter, if positive, is the time after which the caller must call the method again, because there may be
+	// no event.
 	RequeueAfter time.Duration
 }
 
@@ -239,9 +240,9 @@ func (c *Control) Lost(pod *corev1.Pod) error {
 }
 
 // Redo restarts the update of a Pod whose recorded state is lost (see Lost). template is the template of the revision
-// in the Pod's label. Redo needs no budget: the Pod was counted in the budget when the update began. Labels of hooks
-// are not restored from the template: a restored label would hold a Pod that its hook had released. The errors are the
-// same as Update's, or inplaceupdate.UpdateBlocked.
+// in the Pod's label. Redo needs no budget, because a budget has allowed the Pod's unavailability when the update
+// began. Labels of hooks are not restored from the template: a restored label would hold a Pod that its hook had
+// released. The errors are the same as Update's, or inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
 	if err := errors.Join(c.Validate(rules), c.unreadableGate(pod)); err != nil {
 		return Step{}, err
@@ -322,7 +323,7 @@ func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, ini
 	return step, nil
 }
 
-// next returns the next transition of a Pod's lifecycle.
+// next returns the next transition of the Pod's lifecycle state.
 func (c *Control) next(pod *corev1.Pod, rules Rules, want lifecycle.Want) lifecycle.Transition {
 	t := c.machine(rules).Next(pod, want)
 	if c.config.OnlyPreDelete && t.From == "" && t.To != lifecycle.PreparingDelete {

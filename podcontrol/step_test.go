@@ -451,7 +451,8 @@ func TestNextLater(t *testing.T) {
 	}
 }
 
-// patched returns the Pod after a step, as stored by an API server that takes labels with the status.
+// patched returns the Pod after a step, as stored by an API server that also changes labels with a patch of
+// pods/status.
 func patched(t *testing.T, pod *corev1.Pod, step podcontrol.Step, now time.Time) *corev1.Pod {
 	t.Helper()
 	patches, err := podpatch.Merge(pod, now, step.Changes...)

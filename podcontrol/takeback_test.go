@@ -60,7 +60,8 @@ func TestTakenBack(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			for _, change := range step.Changes {
-				// A user may have asked for the deletion since.
+				// The removal of the delete label needs the resourceVersion, because a user may have set the label in
+				// the meantime.
 				if _, marks := change.Labels[deleteLabel]; marks && change.ResourceVersion != "7" {
 					t.Errorf("the mark is removed from whatever Pod is there: %+v", change)
 				}

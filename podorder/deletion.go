@@ -49,7 +49,7 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	}
 	compare := func(a, b int32) int { return facts[a].compare(&facts[b]) }
 
-	// A single sort without ranks also gives the order within each node.
+	// The order of all Pods without ranks is also the order within each node.
 	unranked := sorted(len(pods), compare)
 	if d.StateAlone {
 		arrange(pods, unranked)
@@ -70,9 +70,9 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	arrange(pods, order)
 }
 
-// spreadRanks returns each Pod's rank by topology: for each constraint the Pod's position, counted from the end of its
-// domain and weighted by the logarithm of the number of domains, summed over the constraints. Within a host, the order
-// without ranks counts; within other domains, the order with the ranks by node.
+// spreadRanks returns each Pod's rank by topology. The rank is a sum over the constraints: for each constraint, the
+// Pod's position in its domain, counted from the end, times a weight that grows with the logarithm of the number of
+// domains. Within a host, the order without ranks counts; within other domains, the order with the ranks by node.
 func (d Deletion) spreadRanks(pods []*corev1.Pod, unranked, byNode []int32) []float64 {
 	ranks := make([]float64, len(pods))
 	if d.NodeLabels == nil {

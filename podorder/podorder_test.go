@@ -164,7 +164,7 @@ func TestUpdateIsStable(t *testing.T) {
 	}
 }
 
-// TestUpdateSteps: each step takes precedence over the earlier steps.
+// TestUpdateSteps: each later step of Update.Sort takes precedence over the earlier steps.
 func TestUpdateSteps(t *testing.T) {
 	priority, err := podorder.CompileWeights("w", []podorder.WeightTerm{{Selector: selector("tier", "canary"), Weight: 1}})
 	if err != nil {
@@ -323,7 +323,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// row returns numbered Pods, a Pod for each letter: in "m m u", two Pods match the term x=m, and a Pod does not.
+// row returns numbered Pods, a Pod for each letter of kinds: in "m m u", two Pods match the term x=m, and a Pod does
+// not.
 func row(kinds string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	counts := map[string]int{}

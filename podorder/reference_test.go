@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/podorder"
 )
 
-// The file compares the orders with slow, simple implementations of their documentation.
+// The tests in this file compare the orders with slow, simple implementations of their documentation.
 
 // before reports whether a comes before b: for updates, or for deletions if availability, costs and ranks are given.
 func before(a, b *corev1.Pod, available func(*corev1.Pod) bool, costs bool, rank map[string]float64) bool {

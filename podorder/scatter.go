@@ -15,9 +15,9 @@ type ScatterTerm struct {
 	Key, Value string
 }
 
-// Scatter spreads the Pods of each term evenly over the order of an Update. The term with the most waiting Pods is
-// applied first. A term has no effect if fewer than two Pods match, or if at most a single Pod does not match. Make a
-// Scatter with CompileScatter; the zero value does not change the order.
+// Scatter spreads the Pods of each term evenly over the order of an Update. The term that the most waiting Pods match
+// is applied first. A term has no effect if fewer than two Pods match, or if at most a single Pod does not match.
+// Make a Scatter with CompileScatter; the zero value does not change the order.
 type Scatter struct {
 	terms []ScatterTerm
 }
@@ -99,7 +99,7 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 	matched = matched[:len(matched)-1]
 	m, n := len(matched), len(others)
 	totalMatched := t.count(all)
-	// If all lacks some of the waiting Pods, only the waiting Pods count.
+	// If all does not contain all waiting Pods, only the waiting Pods count.
 	tm, tn := max(totalMatched-1, m), max(len(all)-totalMatched, n)
 
 	out := waiting[:0]

@@ -58,7 +58,7 @@ func (u Update) restLast(pods []*corev1.Pod) {
 	}
 }
 
-// byService sorts Pods by how far each is from being in service, the farthest first.
+// byService sorts Pods as documented for AsGiven: Pods not assigned to a node first, and ready Pods last.
 func byService(pods []*corev1.Pod) {
 	if len(pods) < 2 {
 		return

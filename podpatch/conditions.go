@@ -16,9 +16,9 @@ import (
 const ReadinessGatesNotReady = "ReadinessGatesNotReady"
 
 // Ready computes the Pod's Ready condition as the kubelet does once the given conditions are set: status, reason and
-// message agree byte for byte. The kubelet compares exactly status, reason and message, and so finds nothing to write.
-// known is false while the containers are not ready: the Pod's Ready condition is then False already, whatever the
-// gates.
+// message agree byte for byte. The kubelet compares exactly these three fields with its own result, and so finds no
+// difference to write. known is false while the containers are not ready: the Pod's Ready condition is then False
+// already, whatever the conditions of the gates are.
 func Ready(pod *corev1.Pod, conditions []corev1.PodCondition) (ready corev1.PodCondition, known bool) {
 	if !podstate.IsTrue(pod, corev1.ContainersReady) {
 		return corev1.PodCondition{}, false
@@ -73,9 +73,10 @@ func (m *merge) changedConditions() []conditionBody {
 	if !gate {
 		return out
 	}
-	// The patch that closes a gate also sets Ready to False, so traffic ends with the same write. Only the kubelet sets
-	// Ready to True again. The kubelet keeps its last computed Ready condition. If another client wrote True, the
-	// kubelet would see no change of its own, and would write its old False with the next status update.
+	// The patch that closes a gate also sets Ready to False, so traffic ends with the same write. Only the kubelet
+	// sets Ready to True again. The kubelet compares its newly computed Ready condition with its last computed Ready
+	// condition. If another client wrote True, the kubelet could find both equal, and would write its old False with
+	// the next status update.
 	if ready, known := Ready(m.pod, m.conditions); known && ready.Status != corev1.ConditionTrue {
 		have := podstate.Condition(m.pod, corev1.PodReady)
 		if force || have == nil || have.Status == corev1.ConditionTrue {

@@ -173,7 +173,7 @@ func disagree(changes []podpatch.Change) bool {
 // intended applies the changes to a copy of the Pod, one after the other, without any patch.
 func intended(pod *corev1.Pod, changes []podpatch.Change) *corev1.Pod {
 	out := pod.DeepCopy()
-	written, forced := false, false // conditions of gates
+	written, forced := false, false // whether the change of a gate's condition was written or forced
 	for _, c := range changes {
 		setKeys(out.Labels, c.Labels)
 		setKeys(out.Annotations, c.Annotations)

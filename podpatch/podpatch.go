@@ -1,9 +1,9 @@
 // Package podpatch answers "which requests carry out all of these decisions?".
 //
-// Several deciders want to change a Pod: the in-place updater its images, the lifecycle machine its labels, a readiness
-// writer its conditions. Each returns a [Change]. [Merge] turns all changes of a Pod into the fewest requests: at most
-// one patch each for pods/status, pods and pods/resize, without values that the Pod has already, and no patch if
-// nothing differs.
+// Several parts of a controller (deciders) want to change a Pod: the in-place updater its images, the lifecycle
+// machine its labels, a readiness writer its conditions. Each returns a [Change]. [Merge] turns all changes of a Pod
+// into the fewest requests: at most one patch each for pods/status, pods and pods/resize, without values that the Pod
+// has already, and no patch if nothing differs.
 //
 // # Ready
 //
@@ -60,8 +60,8 @@ const (
 	InvalidChange reason.Code = "InvalidChange"
 )
 
-// Change is what a decider wants to change in a Pod. The zero value changes nothing. Changes are plain data, and Merge
-// does not modify them.
+// Change has the changes of a Pod that a decider wants. The zero value changes nothing. Changes are plain data, and
+// Merge does not modify them.
 type Change struct {
 	// UID is the UID of the Pod for which the change was decided; empty skips the check against the Pod passed to
 	// Merge.
@@ -145,7 +145,7 @@ func (o Merger) Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patche
 	return m.patches()
 }
 
-// merge combines changes and drops values that the Pod has already.
+// merge combines the changes of a Pod, and leaves out values that the Pod has already.
 type merge struct {
 	pod              *corev1.Pod
 	now              time.Time
@@ -291,7 +291,7 @@ func (m *merge) addContainers(c *Change) {
 	}
 }
 
-// patches drops values that the Pod has already, and encodes all other values.
+// patches leaves out values that the Pod has already, and encodes all other values.
 func (m *merge) patches() (Patches, error) {
 	out := Patches{Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID}
 	meta := m.metadata()

@@ -216,7 +216,7 @@ func TestRequests(t *testing.T) {
 }
 
 // TestResizeInSpec: for API servers before 1.32, the resources are in the patch of the spec, and each container has a
-// single entry.
+// single entry in the patch.
 func TestResizeInSpec(t *testing.T) {
 	image := podpatch.Change{Images: map[string]string{"app": "app:v2"}}
 	cpu := podpatch.Change{Resources: map[string]corev1.ResourceRequirements{"app": {Limits: quantities("cpu", "2")}}}

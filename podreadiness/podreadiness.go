@@ -196,7 +196,7 @@ func (e entry) compare(f entry) int {
 	return cmp.Or(cmp.Compare(e.UserAgent, f.UserAgent), cmp.Compare(e.Key, f.Key))
 }
 
-// read parses the holders in the gate's message; duplicates are dropped.
+// read parses the holders in the message of the gate's condition, each once.
 func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	condition := podstate.Condition(pod, gate)
 	if condition == nil || condition.Message == "" || condition.Message == "[]" { // the usual case needs no decoder

@@ -28,9 +28,9 @@ const (
 // HasEnded reports whether all containers have ended.
 func (o Outcome) HasEnded() bool { return o == Succeeded || o == Failed }
 
-// Ephemeral returns the combined outcome of those ephemeral containers for which mine returns true. Kubernetes never
-// restarts such a container. obstacle names the first container that cannot start, with the reason reported by the
-// node.
+// Ephemeral returns the combined outcome of the ephemeral containers for which mine returns true. Kubernetes never
+// restarts an ephemeral container. obstacle names the first container that cannot start, with the reason reported by
+// the node.
 func Ephemeral(pod *corev1.Pod, mine func(*corev1.EphemeralContainer) bool) (is Outcome, obstacle string) {
 	n, count := 0, map[Outcome]int{}
 	for i := range pod.Spec.EphemeralContainers {

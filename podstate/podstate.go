@@ -141,7 +141,7 @@ func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// IsNativeSidecar reports whether an init container is a native sidecar, which keeps running beside the containers
+// IsNativeSidecar reports whether an init container is a native sidecar, which keeps running while the containers run
 // (KEP-753).
 func IsNativeSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways

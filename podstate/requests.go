@@ -8,8 +8,8 @@ import (
 )
 
 // Requests returns the total resource requests of containers: the sum of all containers that run at the same time, or
-// an init container with the native sidecars started before, whichever is more (AggregateContainerRequests in
-// k8s.io/component-helpers, KEP-753).
+// the largest sum of an init container and the native sidecars started before, whichever is more
+// (AggregateContainerRequests in k8s.io/component-helpers, KEP-753).
 func Requests(init, containers []corev1.Container) corev1.ResourceList {
 	most, sidecars := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range init {

@@ -57,8 +57,8 @@ func modes(claim *corev1.PersistentVolumeClaim) string {
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// MayGrow returns why claims of a StorageClass cannot be resized, nil if they can. class is nil if no class with the
-// name exists. If the name is empty, the class is unknown, and the API server decides.
+// MayGrow returns the reason why claims of a StorageClass cannot be resized, nil if a resize is possible. class is
+// nil if no class with the name exists. If the name is empty, the class is unknown, and the API server decides.
 func MayGrow(path, name string, class *storagev1.StorageClass) error {
 	switch {
 	case name == "":

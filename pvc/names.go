@@ -56,7 +56,8 @@ func (x *Names) New(n int) []string {
 	return names
 }
 
-// Awaited says which terminating Pods keep New from returning n names; nil if there are none.
+// Awaited returns a reason for each terminating Pod because of which New returns fewer than n names; nil if there are
+// none.
 func (x *Names) Awaited(n int) reason.List {
 	names, awaited := x.reusable()
 	short := min(n-len(names), len(awaited))
@@ -83,7 +84,8 @@ func (x *Names) reusable() (names, awaited []string) {
 		switch {
 		case !exists && !x.Taken.Has(name) && !x.Leaving.Has(name):
 			names = append(names, name)
-		// The Pod was deleted after Leaving was read, and its event is about to enqueue the owner.
+		// The Pod was deleted after the caller had filled Leaving, and the event of the deletion will enqueue the
+		// owner.
 		case !exists && x.Leaving.Has(name):
 			awaited = append(awaited, name)
 		case exists && pod.DeletionTimestamp != nil && x.isOwned(pod):

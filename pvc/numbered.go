@@ -18,9 +18,9 @@ const ClaimInTheWay reason.Code = "ClaimInTheWay"
 // calling program.
 const NoLookup reason.Code = "NoLookup"
 
-// Numbered decides which claims to create, keep, resize and delete for Pods recreated with the same name, like the Pods
-// of a StatefulSet. Templates and Claim are required. The methods of Numbered only read. A result is as up to date as
-// the results of Claim. If Claim is nil, no Pod may be created, and no claim counts as missing or is resized
+// Numbered decides which claims to create, keep, resize and delete for Pods recreated with the same name, like the
+// Pods of a StatefulSet. Templates and Claim are required. The methods of Numbered only read, and see the claims that
+// the function Claim returns. If Claim is nil, no Pod may be created, and no claim counts as missing or is resized
 // (NoLookup).
 type Numbered struct {
 	Templates []corev1.PersistentVolumeClaim
@@ -62,7 +62,7 @@ type Small struct {
 // Sizes compares the claims of a Pod with the sizes in their templates. Missing claims and claims that are being
 // deleted do not count.
 type Sizes struct {
-	// Small are the claims to resize. Rest is the longest of their back-offs.
+	// Small are the claims to resize. Rest is the longest remaining back-off of these claims.
 	Small []Small
 	Rest  time.Duration
 	// Stuck says which claims are too small and cannot be resized to match their templates.
@@ -105,7 +105,7 @@ func (n *Numbered) MissingOf(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	return MissingOf(pod, n.Templates, n.Labels, n.owner(), n.exists)
 }
 
-// exists reports whether a claim exists, or might exist because Claim is nil.
+// exists reports whether a claim exists. If Claim is nil, exists returns true, because the claim may exist.
 func (n *Numbered) exists(name string) bool {
 	if n.Claim == nil {
 		return true

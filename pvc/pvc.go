@@ -93,7 +93,7 @@ type Transfer struct {
 	Pod   *corev1.Pod
 }
 
-// Known is what the caller knows about the Pods that use an owner's claims. All fields are required.
+// Known gives access to the caller's knowledge about the Pods that use an owner's claims. All fields are required.
 type Known struct {
 	// Owner is the UID of the owner of claims and Pods.
 	Owner types.UID
@@ -131,9 +131,9 @@ func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
 	return out
 }
 
-// Lost decides what happens to the claims of Pods that are no longer active. If such a Pod still exists, its claims are
-// handed to the Pod; claims that no Pod uses must be deleted. active and inactive are the owner's Pods. keep reports
-// whether a Pod will still be created and needs its claims.
+// Lost decides what happens to the claims of Pods that are no longer active. If such a Pod still exists, the Pod
+// becomes the owner of its claims (handOver). Claims that no Pod uses must be deleted (remove). active and inactive
+// are the owner's Pods. keep reports whether a Pod will still be created and needs its claims.
 func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod string) bool, inactive []*corev1.Pod, keep func(pod string) bool) (handOver []Transfer, remove []*corev1.PersistentVolumeClaim) {
 	byName := make(map[string]*corev1.Pod, len(inactive))
 	for _, pod := range inactive {
@@ -156,8 +156,8 @@ func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod stri
 	return handOver, remove
 }
 
-// Of returns the claims made for a Pod that are deleted when the owner deletes the Pod. The API server's protection of
-// claims in use keeps each claim until the Pod is removed.
+// Of returns the claims made for a Pod that the owner must delete together with the Pod. Kubernetes keeps each claim
+// until the Pod is removed (finalizer kubernetes.io/pvc-protection).
 func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
 		if k.PodOf(claim) == pod.Name && claim.DeletionTimestamp == nil && !k.isUsed(claim, pod) {

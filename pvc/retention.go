@@ -71,7 +71,7 @@ func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) boo
 	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref, pod) && ref.UID != uid })
 }
 
-// controllerBeside returns the controller of a claim, unless the controller is the owner or a Pod of the given name.
+// controllerBeside returns the controller of a claim, nil if the controller is the owner or a Pod of the given name.
 func controllerBeside(claim *corev1.PersistentVolumeClaim, owner types.UID, pod string) *metav1.OwnerReference {
 	if ref := metav1.GetControllerOfNoCopy(claim); ref != nil && ref.UID != owner && !isPod(*ref, pod) {
 		return ref

@@ -64,7 +64,7 @@ func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVo
 }
 
 // Former reconstructs the claim templates of an earlier Pod template if the claim templates were not recorded. Use a
-// Former for a single pass only, because a Former caches what it has found. All fields are required.
+// Former for a single reconcile only, because a Former caches the claims that were found. All fields are required.
 type Former struct {
 	// Today are the present claim templates.
 	Today []corev1.PersistentVolumeClaim
@@ -74,12 +74,12 @@ type Former struct {
 	Pods iter.Seq[string]
 
 	mu sync.Mutex
-	// The claim of another Pod found for a template; nil if none was found.
+	// others holds, by name of a claim template, the claim of another Pod; nil if no claim was found.
 	others map[string]*corev1.PersistentVolumeClaim
 }
 
-// mostAsked limits the number of other Pods whose claims are tried for a template. All Pods of a revision have the same
-// claims.
+// mostAsked limits the number of other Pods whose claims are looked up for a template. All Pods of a revision have
+// the same claims.
 const mostAsked = 50
 
 // Templates returns the claim templates for a Pod of the given name made from an earlier Pod template. If the Pod
@@ -94,7 +94,7 @@ func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1
 			templates = append(templates, templateOf(name, claim))
 		} else if claim := f.ofOthers(name); claim != nil {
 			template := templateOf(name, claim)
-			// The other Pod's volume may have been restored from a backup that belongs only to the other Pod.
+			// The data source, such as a snapshot, may belong only to the other Pod.
 			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil
 			templates = append(templates, template)
 		} else {

@@ -11,8 +11,8 @@ import (
 // Unborn remembers, for each owner, the names of Pods whose creation failed after their claims may have been created.
 // If these names are tried first, claims are not created and deleted again and again while a quota allows no more
 // Pods, and other programs that reserve resources under a Pod's name, such as a place in a subset, do not reserve
-// resources for ever new names. Unborn is lost with the process: after a restart such claims count as claims of lost
-// Pods. The zero value is ready for use. An Unborn is safe for concurrent use.
+// resources for ever new names. The names are kept only in memory: after a restart of the process, such claims count
+// as claims of Pods that no longer exist. The zero value is ready for use. An Unborn is safe for concurrent use.
 type Unborn struct {
 	mu   sync.Mutex
 	pods map[types.UID]map[string]bool // true for a refused Pod
@@ -64,8 +64,8 @@ func (u *Unborn) Remove(owner types.UID, pod string) {
 	u.drop(owner, func(name string) bool { return name == pod })
 }
 
-// Of returns the Pods of an owner whose creation failed, without Pods that exist after all because only the response
-// was lost.
+// Of returns the Pods of an owner whose creation failed, without Pods that exist: the API server may have created a
+// Pod although the response was lost.
 func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[string] {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,7 +73,7 @@ func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[stri
 	return sets.KeySet(u.pods[owner])
 }
 
-// Forget drops all Pods of an owner, because the owner was deleted or wants no more Pods.
+// Forget removes all names of an owner that was deleted or wants no more Pods.
 func (u *Unborn) Forget(owner types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

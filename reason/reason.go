@@ -254,8 +254,8 @@ func Explain(err error) (code Code, message string) {
 	return code, Shorten(strings.Join(lines, "\n"), maxMessage)
 }
 
-// ForCondition is like Explain, for a text beside which the code is shown, such as the message of a condition: the
-// message does not repeat the code, unless the code is the whole text.
+// ForCondition is like Explain, for a text that is shown together with the code, such as the message of a condition:
+// the message does not repeat the code, unless the code is the whole text.
 func ForCondition(err error) (code Code, message string) {
 	code, message = Explain(err)
 	if rest, found := strings.CutPrefix(message, string(code)+": "); found && rest != "" {

@@ -25,9 +25,9 @@ const ClaimTemplateUnknown reason.Code = "ClaimTemplateUnknown"
 const maxAnnotations = 256 << 10
 
 // ClaimTemplatesAt returns the claim templates of a Pod at a revision: the present templates if rev is Update or nil,
-// otherwise the templates recorded by RecordClaims. If somebody else has written the revision and there is no record,
-// former derives the templates from existing claims. The error is ClaimTemplateUnknown, or an error of Decode. Callers
-// share the result, so do not modify the templates.
+// otherwise the templates recorded by RecordClaims. If another controller has written the revision and there is no
+// record, former derives the templates from existing claims. The error is ClaimTemplateUnknown, or an error of
+// Decode. Callers share the result, so do not modify the templates.
 func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, former *pvc.Former) ([]corev1.PersistentVolumeClaim, error) {
 	if rev == nil || h.Update != nil && rev.Name == h.Update.Name {
 		return former.Today, nil
@@ -74,8 +74,8 @@ func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.P
 // after Decide.
 //
 // If claim templates change, no new revision is made, and the record is updated as long as the Pod template fits the
-// claim templates. So if a user removes a claim template before its volume mount, the record for earlier Pods is
-// kept. A revision written by another controller is not changed unless changed says that the owner's spec has
+// claim templates. So if a user first removes a claim template and later its volume mount, the record for earlier
+// Pods is kept. A revision written by another controller is not changed unless changed says that the owner's spec has
 // changed, so that the takeover of a workload from another controller writes nothing. Claim templates that are too
 // large for an annotation are not recorded.
 func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool) error {
@@ -97,7 +97,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 			size += len(k) + len(v)
 		}
 	}
-	if size > maxAnnotations/2 { // half, because others write annotations, too
+	if size > maxAnnotations/2 { // half, because other clients write annotations, too
 		if !known {
 			return nil
 		}
@@ -143,7 +143,7 @@ func encodeClaims(templates []corev1.PersistentVolumeClaim) (string, error) {
 	return string(raw), nil
 }
 
-// sameClaims reports whether both lists lead to the same claims, however encoded.
+// sameClaims reports whether both lists of claim templates lead to the same claims, even if their JSON differs.
 func sameClaims(a, b []corev1.PersistentVolumeClaim) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.PersistentVolumeClaim) bool {
 		return equality.Semantic.DeepEqual(recordOf(&a), recordOf(&b))

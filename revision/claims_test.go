@@ -135,7 +135,7 @@ func TestClaimTemplatesAt(t *testing.T) {
 	taken.UID, taken.Annotations = "taken", nil
 	today := claimTemplates("logs", "5Gi")
 	claims := map[string]*corev1.PersistentVolumeClaim{}
-	former := func() *pvc.Former { // for a single pass
+	former := func() *pvc.Former { // a new Former for each reconcile
 		return &pvc.Former{
 			Today: today, Pods: func(yield func(string) bool) { _ = yield("web-7") },
 			Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { claim, ok := claims[name]; return claim, ok },

@@ -122,7 +122,8 @@ func (d *Decoder) Content(rev *appsv1.ControllerRevision) (*Content, error) {
 	return content, nil
 }
 
-// holds reports whether the revision has the given template. The result is false for a revision that cannot be decoded.
+// holds reports whether the revision's template is equivalent to the given template. The result is false for a
+// revision that cannot be decoded.
 func (d *Decoder) holds(rev *appsv1.ControllerRevision, template *corev1.PodTemplateSpec, encoded []byte) bool {
 	if bytes.Equal(rev.Data.Raw, encoded) {
 		return true

@@ -1,9 +1,9 @@
 // Package revision answers "has the template changed, and from which template was a Pod made?".
 //
 // A workload stores the history of its Pod template in ControllerRevisions. [History.Decide] compares the present
-// template with the history and says whether to keep the newest revision, to make an older revision the newest again (a
-// rollback), or to write a new revision. [History.Excess] returns old revisions that are no longer needed. Both methods
-// are pure; package revision/history writes.
+// template with the history and says whether to keep the newest revision, to make an older revision the newest again
+// (a rollback), or to write a new revision. [History.Excess] returns old revisions that are no longer needed. Both
+// methods are pure; package revision/history sends the writes.
 //
 // # Claim templates
 //
@@ -25,7 +25,7 @@
 // [Encode] writes the same bytes as the controllers of Kubernetes 1.32 and OpenKruise do: sorted keys, and
 // "creationTimestamp":null in the template's metadata. Hashes and names are therefore the same as with these
 // controllers. If a cluster returns to a controller that compares bytes, the controller finds no change.
-// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision carries
-// HashVersion beside the hash, so that a later encoding can tell old hashes from new hashes and does not cause a
-// rollout.
+// [HashVersion] is the version of this encoding. If the caller configures an annotation, a revision has HashVersion
+// in addition to the hash. A later version of the package with another encoding can then recognise old hashes, and
+// does not cause a rollout.
 package revision

@@ -128,8 +128,8 @@ func (h *History) Current(name string) *appsv1.ControllerRevision {
 	return h.Update
 }
 
-// Twins returns other revisions of the owner with the same template as Update, written by somebody else: Pods of such a
-// revision need no update, only a change of their label. If Update is nil, there are none.
+// Twins returns all further revisions of the owner with the same template as Update, written by another controller.
+// Pods of such a revision need no update, only a change of their revision label. If Update is nil, there are none.
 func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
 	if h.Update == nil {
 		return nil
@@ -166,7 +166,7 @@ func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 	return content.Template, nil
 }
 
-// Action is what must be done to the history.
+// Action says how the history must be changed.
 type Action string
 
 const (
@@ -213,8 +213,8 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 // gets labels in addition to the hash label.
 func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
-	// newest is the newest revision with a regular number; numbered is a revision with the same content with a number
-	// above maxNumber.
+	// newest is the newest revision with a number up to maxNumber; numbered is a revision with the same content and a
+	// number above maxNumber.
 	var newest, numbered *appsv1.ControllerRevision
 	for _, rev := range slices.Backward(h.Revisions) {
 		counts := rev.Revision <= maxNumber
@@ -275,8 +275,8 @@ func (h *History) build(more map[string]string, data []byte, number int64) *apps
 	}
 }
 
-// Sort returns the revisions from oldest to newest: by number, then by creation, then by name, so that equal numbers
-// (set by hand, for example) are also ordered. Sort does not modify the given slice.
+// Sort returns the revisions from oldest to newest: by number, then by creation time, then by name, so that revisions
+// with equal numbers (set by a user, for example) also have an order. Sort does not modify the given slice.
 func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	return slices.SortedFunc(slices.Values(revisions), func(a, b *appsv1.ControllerRevision) int {
 		return cmp.Or(

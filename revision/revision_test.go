@@ -152,8 +152,8 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// TestForgedNumbers: whatever numbers somebody writes into revisions, a single write is enough, and the next pass
-// writes nothing.
+// TestForgedNumbers: whatever numbers a user writes into revisions, a reconcile writes at most once, and the next
+// reconcile writes nothing.
 func TestForgedNumbers(t *testing.T) {
 	for _, number := range []int64{0, 1, math.MaxInt64/2 - 2, math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64} {
 		for name, have := range map[string][]*appsv1.ControllerRevision{

@@ -26,7 +26,7 @@ func newUpdateBudget(step Step, c Counts) updateBudget {
 // down is the number of Pods of the group that are unavailable, for any reason.
 func (g Group) down() int { return g.PreDeleting + g.SpecifiedUnavailable + g.Unavailable }
 
-// admit reports whether the next Pod may be updated, and if so reduces the budget.
+// admit reports whether the next Pod in update order may be updated, and if so reduces the budget.
 func (b *updateBudget) admit(available bool) bool {
 	if b.left <= 0 || b.atTarget >= b.targetLimit {
 		return false
@@ -48,7 +48,8 @@ func (b *updateBudget) admit(available bool) bool {
 // available reports whether a Pod is available.
 //
 // If the budget does not allow the update of an available Pod, later Pods are still considered. The update of an
-// unavailable Pod takes nothing out of service, and this Pod may be the reason why the budget is used up.
+// unavailable Pod takes no further Pod out of service, and the unavailable Pod itself may be the reason why the
+// budget is used up.
 func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) []T {
 	budget := newUpdateBudget(step, c)
 	var out []T
@@ -65,9 +66,9 @@ func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) [
 func ToKeep[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
 
 // ToDelete returns the Pods to delete now, in order: all candidates, but at most Step.DeleteReady of the ready Pods.
-// The candidates are the Pods whose deletion is decided: the Pods that users have named or, if there are none,
-// Step.Delete Pods in deletion order, Step.DeleteOld of these at the old revision. ready reports whether a Pod is ready
-// now.
+// The candidates are the Pods whose deletion is decided: the Pods whose deletion users have requested or, if there
+// are none, Step.Delete Pods in deletion order, of which Step.DeleteOld are at the old revision. ready reports
+// whether a Pod is ready now.
 func ToDelete[T any](step Step, candidates []T, ready func(T) bool) []T {
 	var out []T
 	left := step.DeleteReady

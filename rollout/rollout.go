@@ -11,23 +11,23 @@
 // occupies its name or its Node. Do not use Plan for such Pods: Plan ignores terminating Pods, and would take all
 // Pods down if Pods take long to terminate.
 //
-// All three plans are pure: they use neither a client nor a clock. Resolve percentages with package rollout/partition,
-// describe the Pods, ask for the next step, act, and ask again when the cluster has changed. Every call decides from
-// the present state alone, so a crash between two steps does no harm. The plans are safe for concurrent use, and share
-// the Paths, the Health and the reasons of this package.
+// All three plans are pure: they use neither a client nor a clock. Resolve percentages with package
+// rollout/partition, describe the Pods, call the plan for the next step, act, and call the plan again when the
+// cluster has changed. Every call decides from the present state alone, so a crash between two steps does no harm.
+// The plans are safe for concurrent use, and share the Paths, the Health and the reasons of this package.
 //
 // All three plans guarantee for every step, and fuzz tests over whole rollouts check:
 //
 //   - No step itself reduces the number of available Pods below the wanted number minus MaxUnavailable.
-//   - Every rollout completes if possible. If a step changes nothing, later steps change nothing either, until the
-//     cluster changes.
+//   - Every rollout completes if the limits allow. If a step changes nothing, later steps change nothing either,
+//     until the cluster changes.
 //
 // Plan never creates more than Replicas + MaxSurge Pods.
 //
 // # In place
 //
 // If all changes can be made in place, no surge Pods are created as long as MaxUnavailable allows at least one Pod to
-// be unavailable: the surge Pods would replace nothing.
+// be unavailable: no Pod is deleted, so surge Pods would replace no Pod.
 package rollout
 
 import (
@@ -129,13 +129,13 @@ func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
-// Step says what the caller must do now. Numbers are never negative.
+// Step is the caller's next action. Numbers are never negative.
 type Step struct {
-	// Create is the number of Pods to create, CreateOld of these at the old revision.
+	// Create is the number of Pods to create. CreateOld of these Pods must have the old revision.
 	Create, CreateOld int
-	// Delete is the number of Pods to delete among the Pods whose deletion nobody has requested, DeleteOld of these at
-	// the old revision. Pods beyond the partition are deleted first, even if they are available and new Pods are not.
-	// The caller must wait while any Pod is Specified or PreDeleting.
+	// Delete is the number of Pods to delete among the Pods whose deletion nobody has requested. DeleteOld of the
+	// deleted Pods must have the old revision. Pods beyond the partition are deleted first, even if they are
+	// available and new Pods are not. The caller must wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is how many ready Pods may be deleted, of all Pods whose deletion is decided by Delete or was
 	// requested. Pods that are not ready may be deleted at once. See ToDelete.
@@ -277,8 +277,8 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	return create
 }
 
-// explainDelete adds a reason if the budget does not allow all decided deletions now. Scale-in waits for requested
-// deletions and for hooks, and deletes unavailable Pods first.
+// explainDelete adds a reason if the budget does not allow all decided deletions now. A reduction of the replicas
+// waits for requested deletions and for hooks, and deletes unavailable Pods first.
 func explainDelete(s Spec, c Counts, step *Step) {
 	available := c.Old.Specified + c.New.Specified - c.specifiedUnavailable()
 	if c.Old.Specified+c.New.Specified+c.Old.PreDeleting+c.New.PreDeleting == 0 {

@@ -42,7 +42,8 @@ func inPlace(s *rollout.Spec)     { s.InPlace = true }
 func exclude(s *rollout.Spec)     { s.ExcludePreDeleting = true }
 
 func Example() {
-	// All 10 Pods are at the old revision, and the partition keeps 4. One Pod has crashed.
+	// All 10 Pods are at the old revision, and the partition keeps 4 of the Pods at this revision. One Pod has
+	// crashed.
 	pods := []bool{false, true, true, true, true, true, true, true, true, true} // available, in update order
 	var counts rollout.Counts
 	for _, available := range pods {
@@ -381,7 +382,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestInvalid: if a number is impossible, the step is empty, and its limits name the number.
+// TestInvalid: if a number of the Spec or the Counts is impossible, the step is empty, and its limits name the
+// number.
 func TestInvalid(t *testing.T) {
 	for _, tc := range []struct {
 		name string

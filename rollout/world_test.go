@@ -16,8 +16,8 @@ type method int
 
 const (
 	replaceInPlace  method = iota
-	deleteAtOnce           // deletes the Pod at once, within the budget
-	markForDeletion        // marks the Pod, and the next pass deletes it, as in OpenKruise
+	deleteAtOnce           // deletes the Pod in the same reconcile, within the budget
+	markForDeletion        // marks the Pod, and the next reconcile deletes the Pod, as in OpenKruise
 )
 
 // simPod is a Pod of the simulated world.
@@ -55,8 +55,8 @@ type world struct {
 	// end is then known even if Rollback is false.
 	exact bool
 	trace func(format string, args ...any)
-	// made and dropped say of which revisions the controller has created or deleted Pods since the last change by
-	// somebody else.
+	// made and dropped say for each revision whether the controller has created (made) or deleted (dropped) Pods
+	// since the last change by somebody else.
 	made, dropped [2]bool
 }
 
@@ -310,7 +310,7 @@ func (w *world) delete(step rollout.Step) (bool, error) {
 	return acted, errors.Join(err, w.oscillates())
 }
 
-// pick returns up to n Pods for which test returns true. Pods whose deletion costs least come first.
+// pick returns up to n Pods for which test returns true. Unavailable Pods come first.
 func (w *world) pick(n int, test func(*simPod) bool) []*simPod {
 	var out []*simPod
 	for _, p := range w.pods {
@@ -404,7 +404,8 @@ func (w *world) verify() error {
 	return nil
 }
 
-// busyTicks bounds the time with changes by somebody else, and quietTicks the number of passes afterwards.
+// busyTicks limits the time with changes by somebody else, and quietTicks the number of simulated reconciles
+// afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
@@ -452,7 +453,7 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // none of the seeds of TestWholeRollouts
+		f.Add(seed << 32) // shifted, so that no seed is a seed of TestWholeRollouts
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {

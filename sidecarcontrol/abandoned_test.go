@@ -20,8 +20,8 @@ func serving(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestAbandonedHotUpgrade: a set that was deleted during its hot upgrade delays upgrades by other sets only for a
-// limited time.
+// TestAbandonedHotUpgrade: a set of sidecars was deleted during its hot upgrade of a Pod. The unfinished upgrade
+// delays upgrades by other sets only for a limited time.
 func TestAbandonedHotUpgrade(t *testing.T) {
 	c := newControl(t)
 	h := sidecarcontrol.Spec{Name: "hot", Selector: selector("app", "web"), Version: "100"}
@@ -70,8 +70,8 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestAbandonedProof: only waiting can prove that a sidecar runs its image, and the set whose pass would record the
-// begin of the wait was deleted. Upgrades by other sets are delayed only for a limited time.
+// TestAbandonedProof: only waiting can prove that a sidecar runs its new image. The sidecar's set was deleted, so no
+// reconcile records the start of the wait. Upgrades by other sets are delayed only for a limited time.
 func TestAbandonedProof(t *testing.T) {
 	c := newControl(t)
 	cold2 := spec("cold", "log")

@@ -16,12 +16,13 @@ import (
 
 // Rollout says in which order the Pods of a set are upgraded, and how many at a time.
 type Rollout struct {
-	// Selector selects the Pods to upgrade. Nil selects all.
+	// Selector selects the Pods to upgrade. Nil selects all Pods of the set.
 	Selector labels.Selector
 	// Partition is the number of outdated Pods that keep their old sidecars.
 	Partition int
-	// MaxUnavailable is the largest number of the set's Pods that may be out of service because of upgrades. A Pod that
-	// is out of service already is upgraded in any case, and counts towards MaxUnavailable until the Pod is in service.
+	// MaxUnavailable is the largest number of the set's Pods that may be out of service because of upgrades. A Pod
+	// that is out of service already is upgraded even if MaxUnavailable is reached, and counts towards MaxUnavailable
+	// until the Pod is in service.
 	MaxUnavailable int
 	// Order is the order in which Pods are upgraded. With the zero value, Pods that are not in service come first.
 	Order podorder.Update
@@ -58,7 +59,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 			waiting = append(waiting, s.Pod)
 		}
 	}
-	// Caches return Pods in any order, and equal Pods must lead to the same choice in each pass.
+	// Caches return Pods in any order, and the same Pods must lead to the same choice in each reconcile.
 	slices.SortFunc(waiting, byName)
 	slices.SortFunc(all, byName)
 	r.Order.Sort(waiting, all)
@@ -72,7 +73,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 		switch {
 		case s.IsAway(): // counted above; a newer image may repair the Pod
 		case !s.Ready:
-			away++ // this Pod is out of service, and counts from now on
+			away++ // the upgrade takes this Pod out of service, so the Pod counts towards MaxUnavailable
 		case away >= r.MaxUnavailable:
 			choice.limit(rollout.UpdateLimited, r.MaxUnavailablePath, r.MaxUnavailable, len(waiting)-i)
 			return choice

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestChooseDoesNotDependOnTheOrderOfPods: caches return Pods in any order, and equal Pods must lead to the same
-// choice in each pass and in each process.
+// TestChooseDoesNotDependOnTheOrderOfPods: caches return Pods in any order, and the same Pods must lead to the same
+// choice in each reconcile and in each process.
 func TestChooseDoesNotDependOnTheOrderOfPods(t *testing.T) {
 	var standings []sidecarcontrol.Standing
 	for i := range 6 {

@@ -17,8 +17,8 @@ const (
 )
 
 // Tell returns the change of the Pod condition that says whether the set's sidecars can be upgraded in place. The
-// change is empty if the condition is up to date. A Pod whose sidecars can be upgraded needs no condition before its
-// first upgrade: Tell writes the condition only after the first upgrade, by any set, has ended.
+// change is empty if the condition is up to date. A missing condition means that the sidecars can be upgraded, so
+// Tell adds a condition with this meaning only after the end of the first upgrade by any set.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}

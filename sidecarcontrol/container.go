@@ -49,8 +49,8 @@ func (d *draft) share(s *sidecar, c *corev1.Container) {
 	}
 }
 
-// firstOfEach drops each env variable whose name an earlier variable has. Without this, Kubernetes would use the last
-// of several variables with the same name.
+// firstOfEach removes each env variable whose name an earlier variable has. Of several variables with the same name,
+// Kubernetes would use the last.
 func firstOfEach(env []corev1.EnvVar) []corev1.EnvVar {
 	return appendEnv(make([]corev1.EnvVar, 0, len(env)), env)
 }
@@ -115,8 +115,8 @@ func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool
 	return append(env, own[i])
 }
 
-// places are the mount paths and volumes that a container uses already, kept in maps because a Pod may have thousands
-// of mounts.
+// places holds the mount paths and the volumes that a container uses already. The fields are maps because a Pod may
+// have thousands of mounts.
 type places struct{ paths, mounted, mapped map[string]bool }
 
 func placesOf(c *corev1.Container) places {
@@ -204,7 +204,7 @@ func expanded(expression string) (names []string) {
 	}
 }
 
-// computeResources sets the container's resources by the sidecar's policy.
+// computeResources sets the container's resources as the sidecar's ResourcesPolicy says.
 func (d *draft) computeResources(set *Set, s *sidecar, c *corev1.Container) {
 	var targets []corev1.ResourceRequirements
 	add := func(list []corev1.Container, native bool) {

@@ -7,8 +7,8 @@
 //   - [Control.Inject] puts the sets' sidecars into a Pod: containers, native sidecars, init containers, mounts and env
 //     copied from the Pod's own containers, volumes, pull secrets and annotations. A Pod gets all of its sidecars, or
 //     its creation is refused.
-//   - [Control.Read] compares a Pod with a set: whether the Pod has the newest sidecars, why an in-place upgrade is
-//     impossible, and why an upgrade waits.
+//   - [Control.Read] compares a Pod with a set: whether the Pod has the set's newest sidecars, why an in-place
+//     upgrade is impossible, and why an upgrade that has begun is not complete.
 //   - [Choose] returns the next Pods to upgrade, and the reasons why the list is not longer.
 //   - [Control.Upgrade] and [Control.Flip] return the changes, each a single patch of the Pod.
 //
@@ -40,7 +40,7 @@
 // Annotations give each container its own version and its twin's version. A container reads these annotations through
 // env variables when the container starts. If the new image does not work, the upgrade stays in the second row of the
 // table, and the old container continues to work. A later upgrade gives a corrected image to the failing container.
-// If the set returns to the working image, the upgrade ends.
+// If the set's image becomes the working container's image again, the upgrade ends.
 //
 // During an upgrade at least one of the twins is ready at any time. The Pod as a whole is not always Ready: a Pod's
 // Ready condition covers all containers. A hot sidecar with a readiness probe therefore takes the Pod out of Services

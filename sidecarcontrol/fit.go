@@ -85,7 +85,7 @@ func (d *draft) fitPorts() {
 	}
 }
 
-// whose describes a container and the set from which the container comes.
+// whose returns a text with the name of a container and of the set that injects the container.
 func (d *draft) whose(container string) string {
 	if set := d.injected[container]; set != nil {
 		return "container " + container + " of the set " + set.spec.Name

@@ -16,7 +16,8 @@ const (
 	idleVersion  = "0"
 )
 
-// working maps each hot sidecar to the name of its working container.
+// working maps the name of each hot sidecar (see "Hot upgrades" in the package comment) to the name of its working
+// container.
 type working map[string]string
 
 func readWorking(annotations map[string]string, keys *Keys) (working, error) {
@@ -78,8 +79,9 @@ type pair struct {
 // twin is one of the two containers of a pair.
 type twin struct {
 	name, image string
-	// isEmpty says that the twin is idle according to its version annotation. The image does not show this, because the
-	// set may name another empty image by now. settled says that the twin runs the image of its spec and is ready.
+	// isEmpty says that the twin is idle according to its version annotation. The twin's image does not show whether
+	// the twin is idle, because the set may have a different empty image by now. settled says that the twin runs the
+	// image of its spec and is ready.
 	isEmpty, settled bool
 }
 
@@ -87,7 +89,7 @@ type twin struct {
 type move int
 
 const (
-	// stay does nothing: the working twin has the wanted image already.
+	// stay changes nothing, because the working twin has the wanted image already.
 	stay move = iota
 	// start gives the target the new image and makes the target the working twin. From then on, both twins run a real
 	// image.
@@ -97,7 +99,7 @@ const (
 	turnBack
 )
 
-// target returns the index of the twin that gets the new image. The first matching rule decides.
+// target returns the index of the twin that gets the new image. The first rule below that applies decides.
 func (p *pair) target() int {
 	for _, rule := range []struct {
 		applies bool

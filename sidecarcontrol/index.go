@@ -16,8 +16,8 @@ import (
 type Index struct {
 	mu   sync.RWMutex
 	sets map[string]*entry
-	// byLabel lists each set under labels of which a matching Pod must have at least one. rest are the sets whose
-	// selectors require no particular label.
+	// byLabel lists each set under one or more labels; a Pod that matches the set has at least one of the labels.
+	// rest are the sets whose selectors require no particular label.
 	byLabel map[label]map[string]*Set
 	rest    map[string]*Set
 }
@@ -93,8 +93,8 @@ func (x *Index) delete(name string) {
 	}
 }
 
-// rarest returns the labels under which to list a set with the selector: the labels that a single requirement of the
-// selector allows. Among several requirements, rarest takes the requirement whose labels list the fewest other sets.
+// rarest returns the labels under which to list a set with the selector: the labels that satisfy a single requirement
+// of the selector. Among several requirements, rarest takes the requirement whose labels list the fewest other sets.
 func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {

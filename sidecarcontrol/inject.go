@@ -171,7 +171,7 @@ func newDraft(c *Control, pod *corev1.Pod, sets []*Set) *draft {
 	return d
 }
 
-// claim records to which set a container belongs.
+// claim records that a container of the given name belongs to the set.
 func (d *draft) claim(set *Set, name string) {
 	if other := d.injected[name]; other != nil && other != set {
 		d.refuse(SetsConflict, "spec.containers["+name+"]", "the sets "+other.spec.Name+" and "+set.spec.Name+" both inject a container of this name")
@@ -250,7 +250,8 @@ func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *s
 	}
 }
 
-// mount adds the volumes that the set's sidecars themselves mount. A volume that the Pod has already is kept.
+// mount adds the volumes of the set that the set's sidecars mount. If the Pod has a volume of the same name already,
+// mount does not change the Pod's volume.
 func (d *draft) mount(set *Set) {
 	for i := range set.spec.Volumes {
 		volume := &set.spec.Volumes[i]

@@ -102,7 +102,8 @@ func asking(set, request, limit string) sidecarcontrol.Spec {
 	return sidecarcontrol.Spec{Name: set, Containers: []sidecarcontrol.Sidecar{asks(side("side"), request, limit)}}
 }
 
-// whole sets the given Pod-level CPU limit or request. The Pod's own container requests 50m.
+// whole sets the Pod-level CPU limit or request (spec.resources); list says which. The Pod's own container requests
+// 50m.
 func whole(list, cpu string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -520,7 +521,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPins: each case has the fraction of 2,000 Pods that get the pinned version.
+// TestPins: each case has the expected fraction of Pods, out of 2,000, that get the pinned version of a set.
 func TestPins(t *testing.T) {
 	old := newSet(t, spec("one", "old"))
 	for _, tc := range []struct {

@@ -38,7 +38,8 @@ type HotKeys struct {
 	// WorkingAnnotation maps each hot sidecar to the name of its working container.
 	WorkingAnnotation string
 	// VersionPrefix and VersionAltPrefix are prefixes of annotation names that end in a container's name; the
-	// annotations hold the container's version and its twin's version. "0" means that the container is idle.
+	// annotations hold the version of the container and the version of its twin. The version "0" means that the
+	// container is idle.
 	VersionPrefix, VersionAltPrefix string
 	// VersionEnv and VersionAltEnv are the env variables by which a container reads both annotations.
 	VersionEnv, VersionAltEnv string
@@ -53,7 +54,7 @@ type Config struct {
 }
 
 // Control injects and upgrades sidecars under a single configuration. Make a Control with New. A Control is safe for
-// concurrent use. Its methods are pure: the same arguments give the same answer.
+// concurrent use. Its methods are pure: the same arguments give the same result.
 type Control struct {
 	keys    Keys
 	sort    bool

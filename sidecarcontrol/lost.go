@@ -14,8 +14,8 @@ import (
 // because a kubelet stops a container within the grace period.
 const lostPatience = 10 * time.Minute
 
-// given holds the annotations in which a Pod records its sidecars, by set. The annotations are decoded only when a set
-// needs them, and once for all sets, because a user may make them long.
+// given holds the decoded annotations in which a Pod records its sidecars, by set. The annotations are decoded only
+// when a set needs them, and once for all sets, because a user may make them long.
 type given struct {
 	read                  bool
 	hashes, withoutImages records

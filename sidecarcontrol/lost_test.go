@@ -53,8 +53,8 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// TestFlipAfterLostState: a hot upgrade continues after somebody has removed its state. For ten minutes, another set
-// counts the Pod as out of service, but no longer, because the set of the hot sidecar may have been deleted.
+// TestFlipAfterLostState: a hot upgrade continues after somebody has removed its state. Another set counts the Pod as
+// out of service for ten minutes and not longer, because the set of the hot sidecar may have been deleted.
 func TestFlipAfterLostState(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "proxy")
@@ -134,9 +134,9 @@ func TestUpgradeAfterLostState(t *testing.T) {
 	}
 }
 
-// TestNotLost: an upgrade is not lost only because a node reports an image by another name or by an ID, because the
-// clocks of webhook and API server differ, or because the API server (before Kubernetes 1.33) counts no generations
-// of Pods.
+// TestNotLost: no state of an upgrade counts as lost in these cases: the node reports the image by another name or by
+// an ID, the clocks of webhook and API server differ, or the API server (before Kubernetes 1.33) counts no
+// generations of Pods.
 func TestNotLost(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a")
@@ -184,7 +184,8 @@ func TestNotLost(t *testing.T) {
 	}
 }
 
-// TestForgedLostRecords: a user who may write a Pod can write records of any length and with any times.
+// TestForgedLostRecords: a user who may write a Pod can write annotations of any length and with any times, and the
+// functions must cope with them.
 func TestForgedLostRecords(t *testing.T) {
 	c, set := newControl(t), newSet(t, spec("one", "a"))
 	pod := injected(t, set)

@@ -103,7 +103,7 @@ func names(containers []corev1.Container) (out []string) {
 	return out
 }
 
-// failed returns an arbitrary reason.
+// failed returns an arbitrary reason, for errors of test steps.
 func failed() reason.Reason { return reason.Reason{Code: sidecarcontrol.NotUpgradable} }
 
 func errEnded() error { return inplaceupdate.ContainerEnded }

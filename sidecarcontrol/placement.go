@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// placement is a list of the Pod's containers, with the containers to add before and after.
+// placement is a list of the Pod's containers, with the containers to add before and after the Pod's containers.
 type placement struct {
 	of                     []corev1.Container // the Pod's containers
 	before, after, replace []corev1.Container
@@ -32,7 +32,7 @@ func (p *placement) sortAdded() {
 	slices.SortStableFunc(p.after, byName)
 }
 
-// placed returns the list with the added containers.
+// placed returns the Pod's containers together with the added containers.
 func (p *placement) placed() []corev1.Container {
 	if len(p.before)+len(p.after)+len(p.replace) == 0 {
 		return p.of

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// record is what a Pod's annotation records about a set. The JSON has OpenKruise's format.
+// record is the entry of a single set in a Pod's annotation. The JSON has OpenKruise's format.
 type record struct {
 	UpdateTimestamp    metav1.Time `json:"updateTimestamp"`
 	Hash               string      `json:"hash"`
@@ -52,7 +52,7 @@ func (r records) of(set string) (out record) {
 		return out
 	}
 	out = record{SidecarSetName: set}
-	_ = json.Unmarshal(raw, &out.Hash) // if the record is neither an object nor a hash, the Pod has no known version
+	_ = json.Unmarshal(raw, &out.Hash) // if the record is neither an object nor a hash, the hash stays empty
 	return out
 }
 

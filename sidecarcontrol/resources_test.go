@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// sized gives a sidecar a policy: half of the targets' CPU.
+// sized gives a sidecar the ResourcesPolicy "half of the CPU of the target containers"; targets selects the
+// containers by name.
 func sized(targets string) func(*sidecarcontrol.Sidecar) {
 	return func(s *sidecarcontrol.Sidecar) {
 		half := sizing.Expressions{CPU: "max(cpu*50%, 50m)"}
@@ -21,7 +22,7 @@ func sized(targets string) func(*sidecarcontrol.Sidecar) {
 	}
 }
 
-// cpu returns resources: a limit and a request of CPU.
+// cpu returns resources with the given CPU limit and CPU request.
 func cpu(limit, request string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)},

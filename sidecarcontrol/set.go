@@ -50,7 +50,7 @@ type Spec struct {
 	Revision string
 	// Version is the version that containers of a hot upgrade can read: a decimal number that grows with each change.
 	Version string
-	// Paused stops injection of the set. Pods that have the sidecars are still upgraded.
+	// Paused stops the injection of the set into new Pods. Pods that have the sidecars already are still upgraded.
 	Paused bool
 	// Replaces is the name of another set. The other set is not injected into Pods that this set matches. Optional.
 	Replaces string
@@ -58,7 +58,7 @@ type Spec struct {
 	Pin *Pin
 }
 
-// Pin says which Pods get a version of a set other than the newest.
+// Pin says which new Pods get an older version of a set instead of the newest version.
 type Pin struct {
 	// Set is the version of the set that pinned Pods get. If nil, for example because the version no longer exists, the
 	// creation of pinned Pods is refused.
@@ -91,7 +91,7 @@ type Sidecar struct {
 	ResourcesPolicy *sizing.Policy `json:"resourcesPolicy,omitempty"`
 }
 
-// Hot says how a sidecar is upgraded without a gap.
+// Hot has the settings of a sidecar that is upgraded without a gap.
 type Hot struct {
 	// EmptyImage is the image of the idle twin. The image must run with the same command and probes.
 	EmptyImage string `json:"emptyImage"`
@@ -307,7 +307,7 @@ func (c *compiler) refuse(path, value, detail string) {
 	})
 }
 
-// under adds the reasons of an error in a part of the set, with the part's path as prefix.
+// under adds the reasons of an error about a part of the Spec, with path as the prefix of the reasons' paths.
 func (c *compiler) under(path string, err error) {
 	for _, problem := range reason.From(err) {
 		problem.Object, problem.Path = reason.Object{Kind: "set", Name: c.set.spec.Name}, path+problem.Path

@@ -115,7 +115,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestSetIsNotShared: changes of a Pod's sidecars after the injection do not change the set.
+// TestSetIsNotShared: if later code changes the injected containers of a Pod, the set stays unchanged.
 func TestSetIsNotShared(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].Env = append(make([]corev1.EnvVar, 0, 8), corev1.EnvVar{Name: "A"})
@@ -210,8 +210,8 @@ func TestSharedPropagation(t *testing.T) {
 	}
 }
 
-// TestSharedVariables: a path in a shared mount expands to the same value as in the application's container, even if
-// its variables refer to other variables.
+// TestSharedVariables: in a shared mount, a path with env variables (subPathExpr) expands to the same value as in the
+// application's container, even if the variables refer to other variables.
 func TestSharedVariables(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].ShareMounts = true

@@ -59,7 +59,7 @@ type Standing struct {
 	// RequeueAfter, if positive, is the time after which the Pod must be read again, because no event will start a
 	// reconcile.
 	RequeueAfter time.Duration
-	// Note is a change of annotations to write during an upgrade; often empty.
+	// Note is a change of annotations that the caller must write during an upgrade; often empty.
 	Note podpatch.Change
 
 	pairs []pair
@@ -122,7 +122,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	return s
 }
 
-// end finds containers that have ended for good. If a sidecar of the set has ended, the Pod cannot be upgraded.
+// end finds the containers of the Pod that have ended and that the kubelet never restarts. If a sidecar of the set
+// has ended, the Pod cannot be upgraded.
 func (s *Standing) end() {
 	for i := range s.Pod.Spec.Containers {
 		container := &s.Pod.Spec.Containers[i]
@@ -300,9 +301,9 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	return change
 }
 
-// flipPatience is the time after the begin of another set's upgrade until which the upgrade counts as in progress, if
-// the upgrade waits only for the end of its hot upgrade or for a proof by waiting. An upgrade that takes longer may
-// belong to a set that was deleted or changed.
+// flipPatience limits how long another set's upgrade counts as in progress if the upgrade only waits for the end of a
+// hot upgrade, or for a proof by waiting that a new image runs. The time counts from the start of the upgrade. An
+// upgrade that takes longer may belong to a set that was deleted or changed.
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod is in progress.
@@ -329,9 +330,9 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	return true
 }
 
-// another returns the reasons why another set's upgrade waits, the time after which the caller must ask again because
-// no event announces the end, and when the upgrade began. If somebody has removed the upgrade's state, the time comes
-// from the record of the hash.
+// another returns the reasons why another set's upgrade waits, the time after which the caller must call again
+// although no event occurs, and when the upgrade began. If somebody has removed the upgrade's state, the start is the
+// time in the set's hash record.
 func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g *given, now time.Time,
 ) (waiting reason.List, left time.Duration, begun time.Time) {
 	if view := c.viewOf(pod, state); view != nil {
@@ -342,10 +343,9 @@ func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g 
 	return waiting, left, g.upgradedAt(set)
 }
 
-// goesOn returns the reasons why another set's upgrade waits. If only waiting can prove an image, and nobody has
-// recorded when the wait began, the set may have been deleted: such an upgrade counts until flipPatience after its
-// begin. left, if positive, is the time after which the caller must ask again, because the wait may end without an
-// event.
+// goesOn returns the reasons why another set's upgrade waits. If only waiting can prove an image, and the state does
+// not record when the wait began, the set may have been deleted: such an upgrade counts only until flipPatience after
+// its begin. left, if positive, is the time after which the caller must call again although no event occurs.
 func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
 	step, err := c.updater.Next(view, now)
 	if err != nil || step.Change.IsEmpty() {
@@ -366,8 +366,8 @@ func (s *Standing) requeue(after time.Duration) {
 }
 
 // Unfinished lists the reasons why upgrades that have begun in a Pod are not complete, for all sets: containers not
-// known to run their image. Callers can find out whether a Pod is in service without knowing its sets. Annotations
-// that cannot be parsed are ignored.
+// known to run their image. With Unfinished, a caller that knows no Sets can find out whether a Pod is in service.
+// Annotations that cannot be parsed are ignored.
 func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	g := &given{}

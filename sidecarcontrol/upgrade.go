@@ -59,8 +59,8 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	}
 	change, err := e.change(now)
 	if s.IsAway() || !s.Ready {
-		// The patch must fail if the Pod has changed. The Pod may be in service again, and then the upgrade needs a part of
-		// the budget.
+		// The patch must fail if the Pod has changed. A Pod that was out of service may be in service again, and its
+		// upgrade would then exceed MaxUnavailable.
 		change.ResourceVersion = s.Pod.ResourceVersion
 	}
 	return change, err
@@ -96,7 +96,7 @@ func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, e
 	return e.change(now)
 }
 
-// give sets the image of a container.
+// give sets the new image of a container.
 func (e *edit) give(container, image string) {
 	for _, list := range [][]corev1.Container{e.pod.Spec.InitContainers, e.pod.Spec.Containers} {
 		for i := range list {
@@ -126,7 +126,7 @@ func (e *edit) move(p *pair) error {
 	return nil
 }
 
-// rest makes a twin idle: the twin gets the empty image and the version "0".
+// rest makes the twin with index idle an idle twin: the twin gets the empty image and the version "0".
 func (e *edit) rest(p *pair, idle int) {
 	keys := &e.control.keys.Hot
 	e.give(p.twins[idle].name, p.s.Hot.EmptyImage)

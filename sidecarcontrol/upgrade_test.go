@@ -174,8 +174,8 @@ func TestTwoSets(t *testing.T) {
 	}
 }
 
-// TestFreeToTake: a Pod that is out of service is upgraded without budget, and the patch fails if the Pod has
-// returned to service.
+// TestFreeToTake: a Pod that is out of service is upgraded even if MaxUnavailable is reached. The patch fails if the
+// Pod has returned to service in the meantime.
 func TestFreeToTake(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")
@@ -249,7 +249,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestForgedRecords: forged annotations change no container outside the set, and use up no budget.
+// TestForgedRecords: with forged annotations on a Pod, Upgrade changes only containers of the set, and Choose does
+// not count the Pod as out of service.
 func TestForgedRecords(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")
@@ -317,7 +318,7 @@ func TestHotUpgrade(t *testing.T) {
 		return newSet(t, s)
 	}
 	type step struct {
-		set     *sidecarcontrol.Set // nil for a flip
+		set     *sidecarcontrol.Set // nil if the step is Flip, which ends a hot upgrade
 		unready []string
 		want    string
 	}
@@ -377,8 +378,8 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestIdleNotReady: a Pod with an unready idle container is out of service for all of its sets. Every hot upgrade
-// ends with such a Pod.
+// TestIdleNotReady: a Pod whose idle container is not ready is out of service for all of its sets. At the end of
+// every hot upgrade, a container restarts with the empty image and is not ready for a moment.
 func TestIdleNotReady(t *testing.T) {
 	c := newControl(t)
 	mesh := newSet(t, sidecarcontrol.Spec{Name: "mesh", Version: "1", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}})
@@ -403,8 +404,8 @@ func TestIdleNotReady(t *testing.T) {
 	}
 }
 
-// TestHotUpgradeUnseen: a second upgrade before the node has acted on the first upgrade does not change the working
-// container.
+// TestHotUpgradeUnseen: a second upgrade, begun before the node has acted on the first upgrade, does not change the
+// image of the container that still works.
 func TestHotUpgradeUnseen(t *testing.T) {
 	version := func(image, resourceVersion string) *sidecarcontrol.Set {
 		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}

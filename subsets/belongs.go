@@ -14,14 +14,14 @@ import (
 type Fit struct {
 	// Runs says that the Pod's Node belongs to the subset. If false, the Pod does not belong to the subset.
 	Runs bool
-	// Preferred is the sum of the weights of the preferences that the Pod meets, 0 or more. Same says that the Pod looks
-	// as if it was created for the subset. Room says that the subset may have another Pod. Preferred counts most, and
-	// Room least.
+	// Preferred is the sum of the weights of the preferences that the Pod meets, 0 or more. Same says that the Pod
+	// has the fields that Pods created for the subset have. Room says that the subset has fewer Pods than its
+	// maximum. Preferred counts most, and Room least.
 	Preferred  int
 	Same, Room bool
 }
 
-// score combines the criteria: a preference of weight 1 counts as much as ten Pods that look the same.
+// score combines the criteria: Preferred counts ten times as much as Same.
 func (f Fit) score() int {
 	score := 100 * f.Preferred
 	if f.Same {
@@ -41,11 +41,11 @@ type Matcher struct {
 	fit   func(pod *corev1.Pod, subset string) Fit
 }
 
-// NewMatcher returns a Matcher for the subsets, in the order of preference. named returns the subset that a label or
-// annotation of the Pod names, or empty. fit says how well a Pod that names no subset, such as a Pod created before
-// the subsets, fits a subset, for example by the Pod's Node, selectors or affinities (package nodefit). If fit is
-// nil, such Pods belong to no subset. The error is a reason.List of InvalidSubsets for names that are empty or occur
-// twice.
+// NewMatcher returns a Matcher for the subsets, given in the order of preference. named returns the name of the
+// subset in a label or annotation of the Pod, or an empty string. fit says how well a Pod that names no subset, such
+// as a Pod created before the subsets, fits a subset, for example by the Pod's Node, selectors or affinities (package
+// nodefit). If fit is nil, such Pods belong to no subset. The error is a reason.List of InvalidSubsets for names that
+// are empty or occur twice.
 func NewMatcher(
 	subsets []string, named func(*corev1.Pod) string, fit func(pod *corev1.Pod, subset string) Fit,
 ) (*Matcher, error) {

@@ -13,9 +13,10 @@ import (
 )
 
 // Book records how many places of the subsets are taken: by Pods that were counted, and by Pods that were admitted
-// but do not exist yet. Several webhooks and a counting controller write the same book, each by compare-and-swap. A
-// book is for the Pods of one namespace and, if each revision has places of its own, of one revision. The functions
-// replace lines and maps and never modify them, so books of cached objects may be passed. The zero Book has no Pods.
+// but do not exist yet. Several webhooks and a controller that counts the Pods write the same book, each by
+// compare-and-swap. A book is for the Pods of one namespace and of a single revision, if each revision has places of
+// its own. The functions replace lines and maps and never modify them, so books of cached objects may be passed. The
+// zero Book has no Pods.
 type Book []Line
 
 // Line is the record of a subset in a Book. An API type may embed the JSON form in its status.
@@ -60,8 +61,8 @@ func (l Line) Missing(place Place) int {
 	return max(place.Max-l.Taken(), 0)
 }
 
-// IsIdle reports whether no Pod occupies a place and no admitted Pod is awaited. The book of an old revision may then
-// be deleted.
+// IsIdle reports whether no Pod occupies a place, and no admitted Pod has still to be created. The book of an old
+// revision may then be deleted.
 func (b Book) IsIdle() bool {
 	for i := range b {
 		if b[i].Replicas != 0 || len(b[i].Creating) > 0 || len(b[i].Deleting) > 0 {
@@ -81,7 +82,7 @@ func (b Book) Line(subset string) Line {
 	return Line{Name: subset}
 }
 
-// aligned returns the lines in the order of the places. Lines of subsets that no longer exist are dropped.
+// aligned returns the lines in the order of the places. Lines of subsets that no longer exist are left out.
 func (b Book) aligned(places []Place) Book {
 	out := make(Book, len(places))
 	lines := make(map[string]int, len(b))
@@ -117,7 +118,7 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 			if age := now.Sub(lines[i].Creating[key].Time); age >= 0 && age < min(RenewedAfter, p.CreatingFor/2) {
 				return book, c
 			}
-			c.Changed = true // The place is reserved from the time of the last request.
+			c.Changed = true // reserved for CreatingFor from the last request on
 			lines[i].Creating = with(lines[i].Creating, key, now)
 			return lines, c
 		}
@@ -169,8 +170,9 @@ func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 	return -1, c
 }
 
-// offers is like Place.takes, for a line of a book. If places are kept for Pods that do not exist yet, the reason
-// says so (PlacesKept), because a higher maximum does not help against failed requests.
+// offers reports whether a subset with the given line may get another Pod (see Place.takes), and otherwise adds the
+// reason. If places are reserved for Pods that do not exist yet, the reason is PlacesKept instead of MaxReached: the
+// remedy is to wait, and not a higher maximum.
 func (p Policy) offers(place *Place, line *Line, why *reason.List) bool {
 	pods, kept := line.Taken()-len(line.Creating), len(line.Creating)
 	if place.Closed || place.isUnlimited() || pods >= place.Max || pods+kept < place.Max {
@@ -243,9 +245,10 @@ func indexOf(lines Book, is func(*Line) bool) int {
 	return -1
 }
 
-// Drop frees the places of Pods that will certainly not be created, for example because a read from the API server,
-// long enough after the last request, has found no such Pod. absent is called for each place of an awaited Pod, with
-// key and time. lost has a reason NotCreated for each dropped place.
+// Drop frees the places of Pods that will certainly not be created. absent reports whether the Pod with the key will
+// not be created; Drop calls absent for each place taken for a Pod that does not exist yet, with the time of the last
+// request. For example, absent reads the Pod from the API server if the last request was long enough ago. lost has a
+// reason NotCreated for each freed place.
 func (b Book) Drop(places []Place, absent func(key string, since time.Time) bool) (after Book, lost reason.List) {
 	after = b
 	for i := range b {

@@ -34,7 +34,7 @@ const (
 	latestCache    = 10 * time.Second // from a change of a Pod to the cache
 )
 
-// guest is a Pod that exists, or will be created.
+// guest is a Pod of the simulation: the Pod exists, or a webhook has admitted the Pod and the Pod will be created.
 type guest struct {
 	subsets.Member
 
@@ -59,7 +59,7 @@ type request struct {
 	release *guest
 }
 
-// glance is a snapshot of the Pods.
+// glance is a snapshot of the Pods at a given time.
 type glance struct {
 	at      time.Time
 	members []subsets.Member
@@ -94,7 +94,7 @@ func newHall(t *testing.T, seed uint64) *hall {
 
 func (w *hall) newest() int { return len(w.books) - 1 }
 
-// read returns the index of a version of the book, often not the newest version.
+// read returns the index of the version of the book that a webhook reads, often not the newest version.
 func (w *hall) read() int { return max(w.newest()-w.rng.IntN(3), 0) }
 
 func (w *hall) step() {

@@ -272,8 +272,8 @@ func TestTakeChangesTheBook(t *testing.T) {
 	}
 }
 
-// TestTakeAgainAfterConflict: two webhooks decide on the same book. The webhook that stores second has a conflict,
-// reads the book again, and gets a remaining place.
+// TestTakeAgainAfterConflict: two webhooks take places in the same version of the book. The second write gets a
+// conflict, so the second webhook reads the book again, and takes another place.
 func TestTakeAgainAfterConflict(t *testing.T) {
 	t.Run("WS-20", func(t *testing.T) {
 		at := places{limited("a", 1), limited("b", 1)}

@@ -35,7 +35,8 @@ type Tally struct {
 // content never becomes older. The place of an awaited Pod stays taken for Policy.CreatingFor, and the place of a Pod
 // whose deletion was admitted stays free for Policy.DeletingFor.
 //
-// If a Pod appears in another subset than the subset chosen at admission, the place in the chosen subset is freed.
+// If a Pod was created in another subset than the subset chosen at admission, the place in the chosen subset becomes
+// free.
 //
 // Store the book by compare-and-swap: an unconditional write could remove the entry of a webhook that has just taken
 // a place, and the place would be given to two Pods. Count again after a conflict.
@@ -99,9 +100,9 @@ type counter struct {
 	exists map[string]bool
 }
 
-// keep returns the entries that are still awaited and not too old. An entry that is awaited but too old is lost. An
-// entry also counts as too old if its time is further in the future than its lifetime: clocks do not differ by so
-// much.
+// keep returns the entries that are neither fulfilled nor too old. For an entry that is too old but not fulfilled,
+// keep adds a reason to Tally.Lost. An entry also counts as too old if its time is further in the future than its
+// lifetime: clocks do not differ by so much.
 func (c counter) keep(
 	entries map[string]metav1.Time, code reason.Code, life time.Duration, awaited func(key string) bool,
 ) (kept map[string]metav1.Time) {
@@ -111,7 +112,8 @@ func (c counter) keep(
 		}
 		age := c.now.Sub(entries[key].Time)
 		if age >= life || age < -life {
-			// a Pod of the same name keeps the API server from creating the awaited Pod, so nothing is lost
+			// a Pod of the same name exists, so the API server refuses to create the awaited Pod, and no reason is
+			// necessary
 			if code != NotCreated || !c.exists[key] {
 				add(&c.Lost, lost(code, c.place, key, life, age))
 			}

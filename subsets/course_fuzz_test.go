@@ -14,8 +14,8 @@ import (
 )
 
 // FuzzCourse simulates a workload over subsets whose capacity is unknown and changes. In the end, all replicas run if
-// there is capacity in any subset, and passes change nothing any more. During the simulation, no running Pod is
-// deleted before its replacement runs.
+// the subsets have enough capacity together, and further reconciles change nothing. During the simulation,
+// no running Pod is deleted before its replacement runs.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(150) {
 		f.Add(seed)
@@ -72,7 +72,7 @@ type course struct {
 	zones      []zone
 	replicas   int
 	neverBelow int
-	quiet      int // number of passes in a row without a change
+	quiet      int // number of reconciles in a row without a change
 	left       int
 }
 
@@ -151,7 +151,7 @@ func pendingSince(pod *corev1.Pod, now time.Time) *corev1.Pod {
 	}}
 }
 
-// pass simulates a pass of the controller.
+// pass simulates a reconcile of the controller.
 func (c *course) pass() {
 	states := make([]subsets.State, len(c.zones))
 	for i := range c.zones {
@@ -202,7 +202,8 @@ func (c *course) observe(z *zone) subsets.State {
 	return s
 }
 
-// carryOut creates or deletes Pods of the subset as divided; pending Pods are deleted first.
+// carryOut creates or deletes Pods until the subset has the number of Pods from the division; pending Pods are
+// deleted first.
 func (z *zone) carryOut(now time.Time) {
 	if len(z.runners) > z.told {
 		slices.SortStableFunc(z.runners, func(a, b *runner) int {
@@ -243,7 +244,7 @@ func (c *course) unmet() (n int) {
 	return n
 }
 
-// expectRest checks that all replicas run, and that the last passes changed nothing.
+// expectRest checks that all replicas run, and that the last reconciles changed nothing.
 func (c *course) expectRest(when string) {
 	if n := c.running(); n < c.replicas-c.unmet() {
 		c.Fatalf("%s %d run: %s", when, n, c.told())

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Standing says whether a subset gets further Pods.
+// Standing is the state of a subset that decides whether the subset gets further Pods.
 type Standing string
 
 const (
@@ -26,8 +26,9 @@ const (
 type State struct {
 	// Replicas is the number of Pods that the last division gave the subset.
 	Replicas int
-	// Settled is the number of Pods that keep their place: the Pods bound to a Node, or the Pods that are ready. If
-	// only ready Pods count, a Pod that is unready for a moment loses its place in a closed subset.
+	// Settled is the number of Pods that keep their place. The caller decides which Pods count: the Pods bound to a
+	// Node, or the Pods that are ready. If only ready Pods count, a Pod that is unready for a moment loses its place
+	// in a closed subset.
 	Settled int
 	// Standing says whether the subset takes further Pods. Required if Config.Reserve is set: a new subset in a
 	// workload with Pods is OnTrial, and an Open subset would take Pods from the other subsets before the new Pods run.
@@ -74,14 +75,15 @@ func (d Division) Places() []Place {
 // span is the range of possible numbers of Pods for a subset in a division.
 type span struct {
 	least, most int // minimum and maximum set by the user
-	open        int // the largest number of Pods if the subset were open
+	open        int // the largest number of Pods, if the subset were open
 	total       int // the largest number of Pods now
 	counted     int // the largest number of Pods that count as replicas; further Pods need substitutes
 	n, c        int // number of Pods given so far, and how many of these count
 	short       bool
 }
 
-// give gives the subset want more Pods, but not more than demand. give returns the demand that remains.
+// give gives the subset at most want more Pods, and not more than demand, the number of replicas not yet divided.
+// give returns the remaining demand.
 func (s *span) give(want, demand int) int {
 	want = max(min(want, demand), 0)
 	counts := min(want, s.counted-s.c)
@@ -250,7 +252,7 @@ func (r *Rules) span(lo, hi int, now State) span {
 	return s
 }
 
-// inOrder fills one subset after the other, and returns the remaining demand.
+// inOrder fills one subset after the other, and returns the number of replicas not divided yet.
 func (r *Rules) inOrder(spans []span, states []State, demand int) int {
 	if r.config.Stay {
 		for i := range spans {

@@ -220,11 +220,11 @@ func (p *problem) again(d subsets.Division, told func() string) {
 	}
 }
 
-// more checks that additional replicas remove no Pod from any subset.
+// more checks that a division of more replicas removes no Pod from any subset.
 func (p *problem) more(d subsets.Division, told func() string) {
 	for i := range p.subsets {
 		if p.subsets[i].Replicas != nil {
-			return // shares would not add up any more
+			return // fixed shares would not add up to the larger number of replicas
 		}
 	}
 	before := d

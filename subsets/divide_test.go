@@ -55,7 +55,7 @@ func settled(replicas ...int) []subsets.State {
 	return states
 }
 
-// told returns states of open subsets whose Pods have not settled.
+// told returns states of open subsets that have the given numbers of Pods, none of which has settled.
 func told(replicas ...int) []subsets.State {
 	states := make([]subsets.State, len(replicas))
 	for i, n := range replicas {
@@ -403,8 +403,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestStayByWeight: running Pods stay in their subset, new Pods restore the ratio of the weights, and so does scaling
-// in.
+// TestStayByWeight: running Pods stay in their subset. Creations of new Pods and deletions of surplus Pods restore
+// the ratio of the weights.
 func TestStayByWeight(t *testing.T) {
 	config := subsets.Config{Fill: subsets.ByWeight, Stay: true}
 	rules, err := subsets.New(config, list{weighted("spot", 7, "", ""), weighted("on-demand", 3, "1", "")})
@@ -821,7 +821,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNewKeepsItsOwn: later changes of the caller's values do not change the Rules.
+// TestNewKeepsItsOwn: after New, changes of the caller's Config and subsets do not change the Rules.
 func TestNewKeepsItsOwn(t *testing.T) {
 	most := value("2")
 	rules, err := subsets.New(inOrder, list{{Name: "a", Max: most}, {Name: "b"}})

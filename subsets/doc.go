@@ -3,10 +3,10 @@
 //
 // # How many
 //
-// Compile the user's subsets with [New] and divide the replicas with [Rules.Divide]. [Fill] says how: in order up to
-// each maximum, by weight, or in fixed shares. [State] says what each subset has now, and whether Pods of the subset
-// can be scheduled. The [Division] says how many replicas have no place, and which limits apply, with the paths of the
-// caller's fields.
+// Compile the user's subsets with [New] and divide the replicas with [Rules.Divide]. [Fill] selects the rule for the
+// division: in order up to each maximum, by weight, or in fixed shares. [State] has the present number of Pods of a
+// subset, and whether Pods of the subset can be scheduled. The [Division] says how many replicas have no place, and
+// which limits apply, with the paths of the caller's fields.
 //
 // If pending Pods should move to other subsets, set Config.Stay to keep settled Pods in place, and close subsets with
 // [Policy.IsStuck] and [Policy.Next]. If pending Pods should keep their place, set Config.Reserve to create

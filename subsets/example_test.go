@@ -48,11 +48,11 @@ func spread(site *Site, clusters []Cluster, now time.Time) (subsets.Division, []
 	for i, c := range clusters {
 		stuck := 0
 		for _, pod := range c.Pending {
-			if is, _ := policy.IsStuck(pod, now); is { // reconcile again after the returned time
+			if is, _ := policy.IsStuck(pod, now); is { // the second result says when to reconcile again
 				stuck++
 			}
 		}
-		marks[i], _ = policy.Next(c.Mark, stuck, now) // here, too
+		marks[i], _ = policy.Next(c.Mark, stuck, now) // the second result says when to reconcile again
 		states[i] = subsets.State{
 			Replicas: c.Replicas, Settled: c.Scheduled, Capacity: c.Room, Standing: marks[i].Standing,
 		}
@@ -235,7 +235,7 @@ func Example_substitutes() {
 			return
 		}
 		if near == subsets.OnTrial && division.Replicas[0] > replicas {
-			near = subsets.Closed // until the new Pods have settled
+			near = subsets.Closed // the subset stays Closed until its new Pods have settled
 		} else if near == subsets.OnTrial {
 			near = subsets.Open
 		}

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// TestStandingIsAsked: if Config.Reserve is set, the caller must set the Standing of each subset.
+// TestStandingIsAsked: if Config.Reserve is set, Divide returns an error for a subset without a Standing.
 func TestStandingIsAsked(t *testing.T) {
 	rules, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Reserve: true}, list{bounded("new", "", "4"), bounded("a", "", "4"), bounded("b", "", "")})
 	if err != nil {

@@ -74,10 +74,10 @@ func (p *Place) path() string {
 	return "subsets[" + p.Name + "]"
 }
 
-// Places are the maximums of the subsets for a number of replicas, for kinds that put each new Pod into the first
-// subset with a free place. closed reports whether a subset is closed; nil means that no subset is closed. The errors
-// are the errors of Divide, and InvalidSubsets unless the Fill is InOrder: weights and fixed shares depend on the
-// present Pods, so kinds with these use Division.Places.
+// Places are the maximums of the subsets for a number of replicas, for controllers that put each new Pod into the
+// first subset with a free place. closed reports whether a subset is closed; nil means that no subset is closed. The
+// errors are the errors of Divide, and InvalidSubsets unless the Fill is InOrder: with weights or fixed shares, the
+// numbers depend on the present Pods, so use Division.Places.
 func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, error) {
 	if err := r.check(replicas, nil); err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ type Policy struct {
 	ClosedFor time.Duration
 }
 
-// RenewedAfter is the age from which a further request with the same key renews the time of a place. So the last
-// request was made at most RenewedAfter after the time in the book.
+// RenewedAfter is the age of a place's recorded time from which a further request with the same key renews the time.
+// So the recorded time is at most RenewedAfter older than the last request.
 const RenewedAfter = 2 * time.Second
 
 const (
@@ -103,8 +103,8 @@ func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 // the caller, or nil for a new Pod. The argument in is the standing of the Pod's subset.
 //
 // A new Pod in a closed subset is reserved, and a stuck Pod becomes reserved; a Pod stays reserved until the Pod has
-// been ready for ClosedFor. Count all other Pods as State.Settled. A Pod of an old revision proves nothing about the
-// subset: keep the last result for such a Pod.
+// been ready for ClosedFor. Count all other Pods as State.Settled. Do not call IsReserved for a Pod of an old
+// revision, but keep the last result: the state of such a Pod does not show whether the subset can run new Pods.
 func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Time) (bool, time.Duration) {
 	p = p.complete()
 	if was == nil && in != Closed || was != nil && !*was {

@@ -37,7 +37,7 @@ type Subset struct {
 	Weight int32
 }
 
-// Config says how replicas are divided.
+// Config has the settings for dividing replicas.
 type Config struct {
 	// Fill is required.
 	Fill Fill

@@ -103,14 +103,14 @@ func (f *filling) at(i int, level, heaviest uint64) int {
 		return f.has[i]
 	}
 	hi, lo := bits.Mul64(level, f.weight(i))
-	// The quotient is at most level, as no weight is above the heaviest.
+	// The quotient is at most level, because heaviest is the greatest weight.
 	quotient, _ := bits.Div64(hi, lo, heaviest)
 	n := int(min((quotient+1)/2, uint64(f.caps[i]))) //nolint:gosec // caps[i] is an int, and n is not larger
 	return max(n, f.has[i])
 }
 
-// last gives the remaining Pods to the subsets that would get another Pod at the next level: the first of these
-// subsets get a Pod each.
+// last gives the remaining Pods to subsets that would get another Pod at the next level: a single Pod for each, in
+// the order of compare.
 func (f *filling) last(amount int, level, heaviest uint64) {
 	if amount == 0 {
 		return
@@ -128,8 +128,8 @@ func (f *filling) last(amount int, level, heaviest uint64) {
 }
 
 // compare orders the subset with the lower quotient first. Among subsets with equal quotients, the order avoids
-// moving Pods: for fixed shares, the subset with more Pods comes first, and for weights, a subset that has the Pod
-// already.
+// moving Pods: for fixed shares, the subset with more Pods comes first, and for weights, the subset that has fewer
+// Pods in the new division than at present.
 func (f *filling) compare(i, j int) int {
 	// No number of Pods is negative.
 	a, b := uint64(2*f.has[i]+1)*f.weight(j), uint64(2*f.has[j]+1)*f.weight(i) //nolint:gosec // see above

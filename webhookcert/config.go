@@ -20,9 +20,9 @@ type Keys struct {
 	Cert, Key []string
 	// NextCACert and NextCAKey are the authority that will sign leaves after the overlap.
 	NextCACert, NextCAKey string
-	// OldCACerts are the authorities that no longer sign leaves but are still in the CA bundle.
+	// OldCACerts are the certificates of authorities that no longer sign leaves but are still in the CA bundle.
 	OldCACerts string
-	// State is the time, as JSON, from which the overlap of the present rotation stage counts.
+	// State is the entry for the time, as JSON, from which the overlap of the present rotation stage counts.
 	State string
 	// Rotate is the entry by which a user requests a rotation to a new authority; any value counts. When the rotation
 	// begins, the entry is removed. If the name is empty, users cannot request a rotation.
@@ -47,7 +47,8 @@ func TLSSecretKeys() Keys {
 	}
 }
 
-// Config says which certificates are wanted. DNSNames or IPs are required; Complete sets defaults for the other fields.
+// Config says which certificates are wanted: see the package comment for leaf, authority and overlap. DNSNames or IPs
+// are required; Complete sets defaults for all other fields.
 type Config struct {
 	// DNSNames and IPs are all names for which the leaf is valid. The first is the leaf's common name.
 	DNSNames []string
@@ -67,14 +68,15 @@ type Config struct {
 	// CARenewBefore is how long before its expiry an authority is rotated; the default is a tenth of CAValidity.
 	// LeafRenewBefore is how long before its expiry a leaf is renewed; the default is a third of LeafValidity.
 	CARenewBefore, LeafRenewBefore time.Duration
-	// Overlap is the time for which each rotation stage is published at least before the next stage begins; the default
-	// is 10 minutes. All replicas and API servers must see a change within the overlap.
+	// Overlap is the time for which each rotation stage is published at least before the next stage begins; the
+	// default is 10 minutes. All replicas and API servers must see each change of the Secret and the objects within
+	// the overlap.
 	Overlap time.Duration
 	// Keys defaults to TLSSecretKeys if Keys has no names at all.
 	Keys Keys
 	// External means that another writer, such as cert-manager, writes the Secret. The Secret is used unchanged, and
-	// Policy.Decide never asks for a write. Of the Config, only DNSNames, IPs, Keys and Overlap are used, and Overlap
-	// then limits only the age of cached objects.
+	// Policy.Decide never asks for a write. Of the Config, only DNSNames, IPs, Keys and Overlap are used. Overlap
+	// then only limits for how long a Rotator uses an object before reading the object again.
 	External bool
 }
 
@@ -188,7 +190,7 @@ func (k *Keys) isZero() bool {
 	return len(k.CACert)+len(k.CAKey)+len(k.Cert)+len(k.Key)+len(single) == 0
 }
 
-// check finds missing names and names used twice.
+// check returns an error for a missing name, and for a name used twice.
 func (k *Keys) check() error {
 	seen := map[string]string{}
 	for _, f := range k.fields() {

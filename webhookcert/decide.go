@@ -20,22 +20,23 @@ const (
 	broken = "Broken"
 )
 
-// Observation is what the caller knows besides the Secret. The zero value means that the caller has not observed
-// anything yet: a rotation then waits.
+// Observation has the facts that the caller has observed in addition to the Secret. The zero value means that the
+// caller has not observed anything yet: a rotation then waits.
 type Observation struct {
-	// Injected means that every object that should hold the CA bundle was observed with exactly the bundle in the
-	// Secret. Injected is also true if no objects should hold the bundle.
+	// Injected means that every object that should hold the CA bundle (a webhook configuration or a
+	// CustomResourceDefinition) was observed with exactly the bundle in the Secret. Injected is also true if no
+	// objects should hold the bundle.
 	Injected bool
-	// Disturbed is when an object was last observed without the bundle. API servers may still use the CA bundle that
-	// the object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
+	// Disturbed is when an object was last observed without the bundle. API servers may still use the object's
+	// content at that time, so an overlap begins at Disturbed or later. Zero means never.
 	Disturbed time.Time
-	// DisturbedSince is when the disturbance began: since then, an object was observed without the bundle again and
-	// again, with intervals shorter than the overlap. DisturbedBy is the object last observed without the bundle. Both
-	// are used only in the reason RotationHeldUp, and may be empty.
+	// DisturbedSince is the time of the first of several observations of an object without the bundle, each less than
+	// an overlap after the previous observation. DisturbedBy is the object last observed without the bundle. Both are
+	// used only in the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
-	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that passed. Zero
-	// means never.
+	// ClockJumped is the time of the last jump of the clock that was noticed: the clock went back, or ahead by more
+	// than the time that passed. Zero means never.
 	ClockJumped time.Time
 }
 
@@ -49,8 +50,8 @@ type Decision struct {
 	// Reason says why the Secret must be written, or why a rotation waits. Reason is zero if there is nothing to do or
 	// to wait for.
 	Reason reason.Reason
-	// Again is when Decide must be called again if no event occurs before. Zero means that only an event can change the
-	// decision.
+	// Again is the time at which Decide must be called again, if no event occurs before. Zero means that only an
+	// event can change the decision.
 	Again time.Time
 
 	plan plan
@@ -67,7 +68,7 @@ type plan struct {
 	newLeaf bool
 	old     []*x509.Certificate
 	stamp   bool
-	asked   bool // the rotation requested in the Secret begins
+	asked   bool // the rotation begins that a user has requested in the Secret
 }
 
 type origin int
@@ -107,9 +108,10 @@ func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time)
 	return d
 }
 
-// replaceAuthority acts if no client can verify the leaf. Old authorities stay in the bundle: clients may still trust
-// certificates of these authorities. An authority that seems to have expired stays in the bundle, too: the local
-// clock may be wrong, and another replica may still sign with this authority.
+// replaceAuthority plans a new authority if no client can verify the leaf, and reports whether the rule applies. Old
+// authorities stay in the bundle: clients may still trust certificates of these authorities. An authority that seems
+// to have expired stays in the bundle, too: the local clock may be wrong, and another replica may still sign with
+// this authority.
 func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.ca.certErr
@@ -123,8 +125,8 @@ func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	return d.write(*fault)
 }
 
-// replaceLeaf acts if the leaf cannot be used to serve. If the authority's key is lost too, the authority must be
-// replaced at once.
+// replaceLeaf plans a new leaf if the leaf cannot be used to serve. If the authority's key is lost too, the authority
+// must be replaced at once.
 func (d *Decision) replaceLeaf(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.leaf.fault()
@@ -157,8 +159,8 @@ func (d *Decision) takeOver() {
 	}
 }
 
-// replaceNext acts if the announced authority cannot be used. This authority has signed no leaf, so no TLS handshake
-// depends on the authority.
+// replaceNext plans another announced authority if the announced authority cannot be used. This authority has signed
+// no leaf, so no TLS handshake depends on the authority.
 func (d *Decision) replaceNext(*Config, Observation) bool {
 	f := d.plan.found
 	if !f.hasNext || f.next.fault() == nil {
@@ -168,7 +170,8 @@ func (d *Decision) replaceNext(*Config, Observation) bool {
 	return d.write(*f.next.fault())
 }
 
-// renewLeaf acts if the leaf expires soon. A renewal needs no overlap, because the authority stays the same.
+// renewLeaf plans a new leaf if the leaf expires soon. A renewal needs no overlap, because the authority stays the
+// same.
 func (d *Decision) renewLeaf(c *Config, _ Observation) bool {
 	f := d.plan.found
 	due := c.leafDue(f)
@@ -202,7 +205,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 		d.plan.stamp = true
 		return d.write(reason.Reason{Code: RotationStepPublished, Path: path})
 	case f.stamp.After(now.Add(c.Overlap)):
-		d.plan.stamp = true // the clock was ahead when the time was written, and a wait for this time could take years
+		d.plan.stamp = true // the clock was ahead when the stamp was written: the wait could take years
 		return d.write(reason.Reason{Code: ClockJumped, Path: dataPath(c.Keys.State), New: timeText(f.stamp)})
 	case now.Before(from.Add(c.Overlap)):
 		d.Again = from.Add(c.Overlap)
@@ -275,7 +278,7 @@ func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	return true
 }
 
-// leafDue returns when the leaf must be renewed, or zero if a new leaf would not be valid for longer.
+// leafDue returns the time at which the leaf must be renewed, or zero if a new leaf would expire at the same time.
 func (c *Config) leafDue(f *found) time.Time {
 	due := f.leaf.cert.NotAfter.Add(-c.LeafRenewBefore)
 	if f.ca.keyErr != nil || !f.leaf.cert.NotAfter.Before(f.ca.cert.NotAfter) {

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// outcome is the result of a decision.
+// outcome is the expected or actual result of a decision.
 type outcome struct {
 	Stage   string
 	Write   bool
@@ -216,8 +216,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestUnableAuthority: an authority whose leaves clients do not accept is replaced in a single write, whatever else
-// the Secret holds. The replaced authority stays in the bundle for an overlap.
+// TestUnableAuthority: if clients do not accept the leaves of an authority, a single write replaces the authority,
+// whatever else the Secret contains. The replaced authority stays in the bundle for an overlap.
 func TestUnableAuthority(t *testing.T) {
 	p := policy(t, nil)
 	mid := announced(t, p, t0)
@@ -264,8 +264,8 @@ func TestUnableAuthority(t *testing.T) {
 	}
 }
 
-// TestIssuedUsages: the package's authorities may only sign leaves. Authorities from older versions with other usages
-// remain in use.
+// TestIssuedUsages: the package's authorities may only sign leaves. Authorities that older versions of the package
+// have made with other key usages remain in use.
 func TestIssuedUsages(t *testing.T) {
 	type usages struct {
 		CA, Leaf        x509.KeyUsage
@@ -308,7 +308,7 @@ func TestIssuedUsages(t *testing.T) {
 // so that no object must be rewritten.
 func TestSwitchKeepsTheBundle(t *testing.T) {
 	p := policy(t, nil)
-	for range 10 { // the random certificates sort in either order
+	for range 10 { // the bundle is sorted by the bytes of the certificates, which are random
 		data := announced(t, p, t0)
 		before, err := p.Read(data)
 		if err != nil {

@@ -69,7 +69,8 @@ func look(c *Config, data map[string][]byte, now time.Time) *found {
 	return f
 }
 
-// lookPair parses a certificate and its key. If the entry holds further certificates, lookPair returns these, too.
+// lookPair parses a certificate and its key. If the entry contains further certificates, lookPair also returns the
+// further certificates.
 func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x509.Certificate) {
 	var p pair
 	var extra []*x509.Certificate
@@ -111,7 +112,7 @@ func judgeAuthority(p *pair, name string, now time.Time) {
 	}
 }
 
-// judgeLeaf checks the leaf as a client does.
+// judgeLeaf checks the leaf as a client does, and records a fault.
 func (f *found) judgeLeaf(c *Config, now time.Time) {
 	leaf, name := f.leaf.cert, c.Keys.Cert[0]
 	if leaf == nil {
@@ -127,7 +128,7 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 		}
 	}
 	if f.ca.certErr != nil {
-		return // the leaf cannot be verified because the authority has a fault, which is the reason to report
+		return // the authority has a fault, so the leaf cannot be verified; only the authority's fault is reported
 	}
 	if err := verifies(leaf, f.ca.cert, now); err != nil {
 		f.leaf.certErr = &reason.Reason{Code: CertificateIssuerMismatch, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
@@ -145,7 +146,7 @@ func (f *found) judgeIssuer(c *Config, now time.Time) {
 // unable says why an authority with a valid certificate and key cannot issue a leaf that clients accept: name
 // constraints, usages and critical extensions, or keys that are too short. unable signs a trial leaf and verifies the
 // leaf with crypto/x509, so that exactly the rules of clients apply. The trial leaf contains nothing random, so the
-// answer is always the same.
+// result is always the same.
 func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	template := c.leafTemplate(ca.cert, ca.cert.NotAfter)
 	// The trial leaf has the authority's key and another name, because otherwise verification could mistake the leaf
@@ -197,8 +198,8 @@ func (f *found) authorities() []*x509.Certificate {
 	return append(out, f.old...)
 }
 
-// bundle returns all authorities as PEM, in an order that does not change when the next authority begins to sign, so
-// that the objects need no write at this stage.
+// bundle returns all authorities as PEM, in an order that does not depend on the authority that signs. So the objects
+// need no write when the next authority begins to sign.
 func (f *found) bundle() []byte {
 	sorted := f.authorities()
 	slices.SortFunc(sorted, func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) })

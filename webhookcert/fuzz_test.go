@@ -19,8 +19,9 @@ import (
 )
 
 // FuzzDecide calls Decide for any content of a Secret, at any time. Nothing panics, and a single write repairs a
-// broken Secret. At the same instant, no further write follows, except the stamp and a rotation stage that is due.
-// Usable authorities are not removed from the bundle too early, and entries of other programs are unchanged.
+// broken Secret. If Decide is called again at the same time, the only further writes are the stamp and a rotation
+// stage that is due. Usable authorities are not removed from the bundle too early, and entries of other programs are
+// unchanged.
 func FuzzDecide(f *testing.F) {
 	p := policy(f, nil)
 	stable, mid, late := settled(f, p, t0), announced(f, p, t0), switched(f, p, t0)

@@ -68,7 +68,7 @@ func settled(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]b
 	return issue(tb, p.Decide(nil, webhookcert.Observation{}, now))
 }
 
-// announced returns the data of a Secret in the stage Announced, published at now.
+// announced returns the data of a Secret in the stage Announced, with a stamp of the time now.
 func announced(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	data := settled(tb, p, now)
@@ -79,7 +79,7 @@ func announced(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][
 	return data
 }
 
-// switched returns the data of a Secret in the stage Switched, published at now.
+// switched returns the data of a Secret in the stage Switched, with a stamp of the time now.
 func switched(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	data := announced(tb, p, now.Add(-2*p.Config().Overlap))
@@ -110,7 +110,7 @@ type madeBy struct {
 	edit func(*x509.Certificate)
 }
 
-// secret returns the data of a Secret as OpenKruise makes it, or with the described faults.
+// secret returns the data of a Secret as OpenKruise makes the Secret, with the faults in m.
 func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	or := func(t *time.Time, fallback time.Time) {

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClientConfig is what the clientConfig of webhooks should contain. The Bundle is required.
+// ClientConfig is the wanted content of the field clientConfig of webhooks. The Bundle is required.
 type ClientConfig struct {
 	// Bundle is the PEM of all authorities. Objects must contain exactly these bytes, because other content, such as
 	// PEM headers, may keep clients from parsing a certificate.
@@ -28,12 +28,12 @@ type ClientConfig struct {
 	// is empty, the object's Service or URL is not changed.
 	Host string
 	Port int
-	// Superset accepts any CA bundle that contains at least the authorities of Bundle, for objects written by somebody
-	// else.
+	// Superset accepts any CA bundle that contains at least the authorities of Bundle, for objects into which another
+	// program writes the bundle.
 	Superset bool
 }
 
-// Diff is what must be changed in an object. The zero value means no change.
+// Diff is the difference between an object and its wanted content. The zero value means no difference.
 type Diff struct {
 	// Patch is a JSON patch (RFC 6902) that changes only the fields that differ. The patch tests the object's
 	// resourceVersion and the name of each changed list entry, and so never changes the wrong entry. If nothing

@@ -29,7 +29,7 @@ func newKey(random io.Reader, algorithm x509.PublicKeyAlgorithm) (crypto.Signer,
 }
 
 // Issue returns the new data of the Secret for the decision, with new keys and certificates. random is required: use
-// crypto/rand.Reader except in tests. Go may read randomness from the system even if random is another source.
+// crypto/rand.Reader except in tests. Go may read random bytes from the system although random is a different source.
 // Entries whose names are not in Keys are unchanged. The result is nil if nothing must be written. After an error,
 // Issue may be called again; each call makes new keys. For a Decision that does not come from Policy.Decide, the
 // error is InvalidConfig.
@@ -112,8 +112,8 @@ func (w *writer) put(value []byte, names ...string) {
 	}
 }
 
-// pair encodes a certificate and key under their names. If the pair is kept, its stored bytes stay unchanged, but
-// certificates after the first are removed.
+// pair encodes a certificate and key under their names. If kept is true, the stored bytes of the certificate and key
+// stay unchanged, but further certificates in the entry are removed.
 func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	if kept {
 		_, key := first(w.before, keyNames)
@@ -135,7 +135,7 @@ func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 func (f *found) state(p *plan) ([]byte, error) {
 	s := stamp{Version: 1, Set: f.set(), Published: p.found.stamp}
 	if p.stamp {
-		// The time is rounded up, so the time is never before the stage was observed.
+		// The time is rounded up, so that the stamp is never before the observation of the stage.
 		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 	}
 	if s.Published.IsZero() || (!p.stamp && s.Set != p.found.set()) {

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Material is what a webhook server and its clients need, parsed once. A Material is never modified and may be shared.
-// Policy.Read makes a Material.
+// Material is the parsed content of the Secret that a webhook server and its clients need. A Material is never
+// modified and may be shared. Policy.Read makes a Material.
 type Material struct {
 	// Certificate is the certificate to return from tls.Config.GetCertificate.
 	Certificate *tls.Certificate

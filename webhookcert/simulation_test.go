@@ -25,8 +25,8 @@ func (h *history[T]) add(at time.Time, value T) {
 	h.values = append(h.values, value)
 }
 
-// look updates the version that an observer has seen. The version never decreases, is otherwise random, and includes
-// every change older than lag.
+// look advances view, the index of the version that an observer has seen, at random. The index never decreases, and
+// the version includes every change older than lag.
 func (h *history[T]) look(random *rand.Rand, view *int, now time.Time, lag time.Duration) {
 	for *view < h.latest() && !h.at[*view+1].After(now.Add(-lag)) {
 		*view++
@@ -266,7 +266,7 @@ func TestNoFailedHandshake(t *testing.T) {
 	}
 }
 
-// TestBeyondTheOverlap shows that handshakes fail if changes are seen later than after an overlap.
+// TestBeyondTheOverlap shows that handshakes fail if servers see changes more than an overlap late.
 func TestBeyondTheOverlap(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t, 1, 25*time.Minute)

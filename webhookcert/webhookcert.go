@@ -16,8 +16,8 @@
 // trusts the new leaf. The replacement of the authority takes four writes. The stages are:
 //
 //	Stable     a single authority signs and is alone in the bundle
-//	Announced  the next authority is in the bundle, and the first has still signed the leaf
-//	Switched   the next authority has signed the leaf, and the bundle holds both
+//	Announced  the next authority is in the bundle; the leaf is signed by the first authority
+//	Switched   the next authority has signed the leaf; the bundle has both authorities
 //	Stable     the first authority is gone
 //
 // Each stage lasts at least for a configured time, the overlap. The overlap counts from a time in the Secret, the

@@ -38,14 +38,14 @@ const (
 	AdoptionLost reason.Code = "AdoptionLost"
 )
 
-// lostAgain is the time until the next pass after a lost adoption: a change to an object under another controller does
-// not enqueue the owner.
+// lostAgain is the time until the next reconcile after a failed adoption (AdoptionLost): a change to an object under
+// another controller does not enqueue the owner.
 const lostAgain = 30 * time.Second
 
-// Adopt makes the owner of the pass the controller of the objects. Before the first patch Adopt reads the owner from
-// apiReader. apiReader must not be a cache. If the owner is deleted, terminating or replaced, Adopt adopts nothing
-// (OwnerGone), because the garbage collector would delete the objects, or nobody would ever release the objects. Each
-// patch carries the object's UID.
+// Adopt makes the owner of the fanout.Pass the controller of the objects. Before the first patch Adopt reads the
+// owner from apiReader. apiReader must not be a cache. If the owner is deleted, terminating or replaced, Adopt adopts
+// nothing (OwnerGone): the garbage collector would delete adopted objects together with the owner, or no controller
+// would ever release them. Each patch carries the object's UID.
 //
 // An object that no longer exists is no error. The error joins the failures of all objects. AdoptionLost is a final
 // error, because a retry does not help before the cache has caught up; the owner is reconciled again later. Any other
@@ -75,7 +75,8 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 			return nil
 		case apierrors.IsInvalid(err):
 			pass.Wake(lostAgain)
-			// The error does not wrap its cause, because the pass would treat the cause as a refusal of all objects.
+			// The error does not wrap its cause, because the fanout.Pass would treat the cause as a refusal of all
+			// objects.
 			return reason.Final(reason.Reason{
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",

@@ -1,7 +1,7 @@
 // Package noderun carries out the decisions of package completion for jobs that run a Pod on each fitting Node, such
 // as an image check, a migration of files or a backup.
 //
-// A pass counts the Pods, asks package completion for the next action, and carries out the action:
+// A reconcile counts the Pods, calls package completion for the next action, and carries out the action:
 //
 //	survey := completion.OnNodes(v.Pods, claims, restartLimit)
 //	step := completion.Next(rules, survey.Progress(started, ended), v.Now)
@@ -51,7 +51,7 @@ const (
 	PodStripped reason.Code = "PodStripped"
 )
 
-// again is the wait before the next pass if the cache is stale.
+// again is the wait before the next reconcile if the cache is stale.
 const again = time.Second
 
 // Runner creates and deletes the Pods of jobs of a kind, and deletes the jobs. A Runner is safe for concurrent use.
@@ -66,9 +66,9 @@ func New[O client.Object](cache *ownercache.Cache[O]) (*Runner[O], error) {
 	return &Runner[O]{cache}, nil
 }
 
-// Done reports what a pass has done.
+// Done reports the actions of a call of Runner.Do.
 type Done struct {
-	// Tried says that the pass tried to create a Pod: after a refusal, creations pause for a while.
+	// Tried says that Do tried to create a Pod. After a refusal, Do creates no Pods for a while, and Tried is false.
 	Tried bool
 	// Created is the number of created Pods, and CreateErr says why other Pods could not be created.
 	Created   int
@@ -77,7 +77,7 @@ type Done struct {
 	Deleted []completion.Unfinished
 }
 
-// Active returns how many more Pods are active after the pass than before.
+// Active returns the change of the number of active Pods: the created Pods minus the deleted active Pods.
 func (d *Done) Active() int {
 	n := d.Created
 	for i := range d.Deleted {
@@ -88,9 +88,9 @@ func (d *Done) Active() int {
 	return n
 }
 
-// Do carries out work in three phases: deletions, creations, the deletion of the job. After a phase that has changed
-// an object, Do stops. newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name.
-// newPod must be safe for concurrent use. The error joins all errors, CreateErr among them, as in
+// Do carries out work in three phases: deletions, creations, the deletion of the job. Do stops after the first phase
+// that has changed an object. newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod
+// its name. newPod must be safe for concurrent use. The error joins all errors, CreateErr among them, as in
 // fanout.Pass.UntilChanged.
 func (r *Runner[O]) Do(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, work completion.Work, newPod func(node string) *corev1.Pod) (Done, error) {
 	job := &run[O]{Runner: r, view: v, pass: pass}

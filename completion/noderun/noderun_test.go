@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// process returns a new process, with an own cache and Runner, on a cluster.
+// process returns the world of another controller process, with its own cache and Runner, on the same cluster.
 func process(t *testing.T, cluster *clustertest.Cluster) *world {
 	t.Helper()
 	w := &world{Cluster: cluster, t: t, fanout: fanout.New(5)}
@@ -67,7 +67,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// do carries out the work in a new pass.
+// do carries out the work in a new reconcile.
 func (w *world) do(work completion.Work) (noderun.Done, ctrl.Result, error) {
 	w.t.Helper()
 	v, _, err := w.cache.Observe(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "check"}})
@@ -83,7 +83,7 @@ func (w *world) do(work completion.Work) (noderun.Done, ctrl.Result, error) {
 	return done, result, err
 }
 
-// pods returns the names of the Nodes of all Pods.
+// pods returns, for all Pods, the names of their Nodes.
 func (w *world) pods() (nodes []string) {
 	w.t.Helper()
 	var list corev1.PodList

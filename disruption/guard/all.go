@@ -11,10 +11,10 @@ import (
 )
 
 // AskAll is like Ask, for a Pod with several budgets, each listed once: the request is admitted if all budgets admit
-// the request. The result by is the budget that refused or, if all budgets admitted the request, the last budget
-// asked. AskAll asks all budgets before spending from any budget. If somebody else spends from a budget at the same
-// moment, the request may be refused after spending from earlier budgets. The entries in the earlier budgets stay for
-// Policy.LeavingFor or ChangingFor, and another request about the same Pod can use these entries.
+// the request. The result by is the budget that has refused the request or, if all budgets have admitted the request,
+// the last budget. AskAll asks all budgets before spending from any budget. If somebody else spends from a budget at
+// the same moment, the request may be refused after spending from earlier budgets. The entries in the earlier budgets
+// stay for Policy.LeavingFor or ChangingFor, so a repeated request for the same Pod needs no further entries.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	if g == nil || g.statuses == nil {
 		return decision, by, errNotMade
@@ -36,7 +36,7 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
 			return ofOwn(decision, spent), by, err
 		}
-		// If this budget is asked again in the next round, the budget has an entry for the request.
+		// The budget has an entry now. In the next round, the entry belongs to the request itself (ofOwn).
 		spent = spent || decision.Reason.Code == ""
 	}
 	return contended(by), by, nil

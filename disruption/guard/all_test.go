@@ -85,7 +85,7 @@ func TestAskAllTakesLong(t *testing.T) {
 		if o.GetName() == "a" {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		}
-		now.SetTime(now.Now().Add(2 * time.Second)) // meanwhile, the entry in a has expired, and a was spent for another Pod
+		now.SetTime(now.Now().Add(2 * time.Second)) // in this time, the entry in a expires, and another Pod's request spends from a
 		first := &policyv1.PodDisruptionBudget{}
 		if err := c.Get(ctx, a, first); err != nil {
 			return err

@@ -31,7 +31,7 @@ func Example() {
 		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
 			s := &b.Status
 			return disruption.Ledger{
-				ObservedGeneration: s.ObservedGeneration, // after a change of the spec, no Pod may go before the next count
+				ObservedGeneration: s.ObservedGeneration, // after a change of the spec, no request is admitted before the next count
 
 				Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
 				Leaving: s.DisruptedPods,
@@ -51,7 +51,7 @@ func Example() {
 		decision, err := g.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
 		switch {
 		case err != nil:
-			return admission.Errored(http.StatusInternalServerError, err) // unknown, so refuse
+			return admission.Errored(http.StatusInternalServerError, err) // nobody knows the decision, so the request is refused
 		case decision.Admitted:
 			return admission.Allowed("the budget has room")
 		}

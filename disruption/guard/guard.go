@@ -149,10 +149,11 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 // a Pod with an open gate must call Ask.
 //
 // Permit spends from the ledger stored by the last count. A Pod that has failed since the count still counts as in
-// service, even if the pass that asks knows of the failure. A controller whose rollouts may take down several Pods at a
-// time must count at the begin of the pass, store the count (ownercache.View.WriteSharedStatus), and act in this pass
-// only if the count was stored. Alternatively, limit the rollout to as many unavailable Pods as the budget allows:
-// package rollout counts Pods that are unavailable.
+// service, even if the reconcile that calls Permit knows of the failure. A controller whose rollouts may take down
+// several Pods at a time must count at the start of the reconcile, store the count
+// (ownercache.View.WriteSharedStatus), and act in this reconcile only if the count was stored. Alternatively, set the
+// rollout's MaxUnavailable to the number of Pods that the budget allows to be unavailable: package rollout counts
+// Pods that have failed as unavailable.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
 	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {
@@ -164,8 +165,8 @@ func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1
 	return nil
 }
 
-// prompt is the longest duration of a round after which AskAll needs no second round: the times of the entries are
-// from before the first write.
+// prompt is the longest duration of a round after which AskAll needs no second round. After a longer round, the first
+// entries may expire soon, because their times are from before the first write.
 const prompt = time.Second
 
 // isKept returns an error unless the object returned by the API server has the stored number Allowed and the stored

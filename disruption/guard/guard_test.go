@@ -152,7 +152,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// late is a cache that returns any version of the budget, as the caches of different replicas may.
+// late is a cache that returns a random version of the budget, because the caches of several replicas may show
+// different versions.
 type late struct {
 	client.Client
 
@@ -219,7 +220,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// count is a pass of the controller. According to the controller's stale cache, all Pods serve.
+// count is a reconcile of the controller that counts. According to the controller's stale cache, all Pods serve.
 func count(t testing.TB, c client.Client) {
 	before := stored(t, c)
 	need := intstr.FromInt32(before.Status.DesiredHealthy)
@@ -243,7 +244,8 @@ func count(t testing.TB, c client.Client) {
 	}
 }
 
-// TestOwnCacheIsNotAwaited: after spending, a process decides on its own stored version, whatever its cache shows.
+// TestOwnCacheIsNotAwaited: after a write, a process decides on the version that the process itself has written, even
+// if its cache shows an older version.
 func TestOwnCacheIsNotAwaited(t *testing.T) {
 	patches := 0
 	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -460,7 +462,7 @@ func TestWritesThatAreAlwaysSlow(t *testing.T) {
 	}
 }
 
-// TestImpatient: a request that is cancelled in the queue does not affect the other waiting requests.
+// TestImpatient: if a waiting request is cancelled, all other waiting requests are decided as before.
 func TestImpatient(t *testing.T) {
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once

@@ -42,7 +42,7 @@ func TestKruiseRollouts(t *testing.T) {
 	c.want("rollout", "status", "deployment/web", "--timeout=1m")
 	c.want("set", "image", "deployment/web", "app=example.test/app:v2")
 	c.want("rollout", "status", "deployment/web", "--timeout=1m")
-	controlplanetest.Eventually(t, minute, func(ctx context.Context) error { // the CRD is served after a moment
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error { // the CRD is served a moment later
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: release}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web},
 strategy: {canary: {steps: [{replicas: 50%}, {replicas: 100%}, {replicas: 100%, traffic: 5%}]}}}}`), &u.Object); err != nil {

@@ -76,14 +76,14 @@ type cluster struct {
 	namespace string
 }
 
-// start returns a fresh namespace on a control plane.
+// start returns a client for a new namespace on a control plane.
 func start(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// manage runs the controllers of kinds in the namespace.
+// manage runs the controllers of the named kinds, for the namespace.
 func (c *cluster) manage(names ...string) (stop func()) {
 	c.t.Helper()
 	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool { return !slices.Contains(names, k.Kind.Kind) })

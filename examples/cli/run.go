@@ -22,8 +22,8 @@ func (w *warned) Error() string {
 }
 
 // Execute runs a command line and returns the exit code: 0, 1 for an error, or the code of the command. An error is
-// printed to the error stream of the command. Commands of kubectl do not return errors, but end the process with
-// cmdutil.BehaviorOnFatal.
+// printed to the error stream of the command. Commands of kubectl do not return errors, but end the process by the
+// function set with cmdutil.BehaviorOnFatal.
 func Execute(ctx context.Context, root *cobra.Command) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {

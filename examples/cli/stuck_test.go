@@ -17,7 +17,7 @@ import (
 // stuck is a situation in which an object waits. NAME in the texts is replaced by the name of the situation.
 type stuck struct {
 	name      string
-	policy    string // applied before all situations; policies take effect in their order
+	policy    string // a manifest of policies, applied before all situations; policies take effect in their order
 	manifests string
 	// ready is true if the object must have ready Pods before the change in then.
 	ready bool

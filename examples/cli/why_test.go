@@ -46,7 +46,7 @@ func TestWhy(t *testing.T) {
 		{
 			"an invalid spec", strings.Replace(workload("CloneSet", "  replicas: 1"), "matchLabels: {app: web}", "matchLabels: {app: other}", 1), true,
 			[]string{"cloneset/web"},
-			"1. controller: ", // the test waits for the condition below
+			"1. controller: ", // the first cause is not compared, because the test waits for the condition below
 		},
 		{
 			"a finalizer", "apiVersion: v1\nkind: Pod\nmetadata: {name: alone, finalizers: [example.test/hold]}\nspec: {containers: [{name: a, image: b}]}", false,

@@ -20,7 +20,8 @@ type Options struct {
 	// set, Check returns nil only after Start has returned.
 	Tracker expectations.Options
 	// Exists, unless nil, reports whether an owner is in the cache. A write for an owner missing in the cache is not
-	// recorded: a pass may still run after its owner's deletion, and no later call of Forget would drop such a record.
+	// recorded: a reconcile may still run after its owner's deletion, and no later call of Forget would remove such a
+	// record.
 	Exists func(owner types.UID) bool
 }
 
@@ -65,9 +66,9 @@ func NewClients(c client.Client, apiReader client.Reader, options Options, sourc
 	return out, nil
 }
 
-// For returns a client that records its writes to the sources for the owner: Check returns nil for the owner only after
-// the cache shows the writes. Reads are not affected, nor are writes to resources without a Source. A call of For costs
-// a small allocation; make a client for each pass.
+// For returns a client that records its writes to the sources for the owner: Check returns nil for the owner only
+// after the cache shows the writes. Reads are not affected, nor are writes to resources without a Source. A call of
+// For costs only a small allocation, so make a new client in each reconcile.
 func (c *Clients) For(owner types.UID, more ...types.UID) client.Client {
 	return &boundClient{Client: c.client, clients: c, owners: append([]types.UID{owner}, more...)}
 }
@@ -99,8 +100,8 @@ func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations
 	return pending, nil
 }
 
-// Forget drops all records of a deleted owner. Call Forget from an informer's delete handler: a reconcile of a deleted
-// owner no longer knows the owner's UID.
+// Forget removes all records of a deleted owner. Call Forget from an informer's delete handler: a reconcile of a
+// deleted owner no longer knows the owner's UID.
 func (c *Clients) Forget(owner metav1.Object) {
 	c.tracker.Forget(owner.GetUID())
 	c.doubts.take(owner.GetUID())
@@ -111,7 +112,8 @@ func (c *Clients) isPresent(store expectations.Store, uid types.UID) bool {
 	return s != nil && s.Index.IsPresent(uid)
 }
 
-// confirm ends the wait for a stale cache if cache and API server show the same objects of the owner.
+// confirm ends the owner's wait for a cache whose version is too old, if the cache and a list from the API server
+// show the same objects of the owner.
 func (c *Clients) confirm(ctx context.Context, owner metav1.Object, a expectations.Awaited) error {
 	s := c.sourceOf(a.Store)
 	if s == nil || a.Barrier {

@@ -47,15 +47,15 @@ func (d *doubts) take(owner types.UID) []*target {
 // InDoubt reports whether a write of the owner since the last Check got no response. Any further decision on the same
 // observed objects would ignore this write.
 //
-// If so, finish the current kind of action on other objects, but begin no other kind of action in the pass: its
-// decision may be based on an outdated state.
+// If InDoubt returns true, finish the current kind of action (such as creations) on other objects, but begin no other
+// kind of action in this reconcile: the decision may be based on an outdated state.
 func (c *Clients) InDoubt(owner metav1.Object) bool {
 	c.doubts.mu.Lock()
 	defer c.doubts.mu.Unlock()
 	return len(c.doubts.owners[owner.GetUID()]) > 0
 }
 
-// drop removes a doubtful write for all owners that wait for its outcome, and returns the owners.
+// drop removes a write in doubt for all owners that wait for its outcome, and returns the owners.
 func (d *doubts) drop(t *target) (owners []types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,7 @@ func (d *doubts) drop(t *target) (owners []types.UID) {
 	return owners
 }
 
-// settle finds out the outcomes of the owner's doubtful writes, and records the versions or deletions to wait for. An
+// settle finds out the outcomes of the owner's writes in doubt, and records the versions or deletions to wait for. An
 // object that cannot be read now stays in doubt.
 func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 	var failures []error

@@ -31,7 +31,7 @@ func Example() {
 			fmt.Println("wait", pending.Wait(), err)
 			return
 		}
-		if len(cache.Versions(nil)) == 0 { // decide from the cache's content
+		if len(cache.Versions(nil)) == 0 { // the decision, from the content of the cache
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "p1"}}
 			fmt.Println("create", clients.For(web.UID).Create(ctx, pod))
 		}

@@ -41,7 +41,7 @@ const (
 	NotTrackable reason.Code = "NotTrackable"
 )
 
-// Index is what Clients need to know about a cache. An ownercache.Index implements Index.
+// Index has the questions about a cache that Clients need answered. An ownercache.Index implements Index.
 type Index interface {
 	expectations.Progress
 	// HasSynced reports whether the cache has received its first list.
@@ -146,8 +146,8 @@ func (s Source) sameAsLive(ctx context.Context, apiReader client.Reader, match f
 	}
 }
 
-// newList returns an empty list whose request fetches metadata only. Its resourceVersion is unset, so the response
-// includes every write that was answered before.
+// newList returns an empty list whose request fetches only metadata. Its resourceVersion is unset, so the response
+// includes every write to which the API server has responded before.
 func (s Source) newList() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))

@@ -90,7 +90,8 @@ func (c *Clients) synced() bool {
 	return true
 }
 
-// poll calls done until done returns true or an error. If the context ends first, the error names the missing writes.
+// poll calls done until done returns true or an error. If the context ends first, the error names the caches that
+// Start still waits for.
 func (c *Clients) poll(ctx context.Context, done func() (bool, error)) error {
 	for {
 		if ok, err := done(); ok || err != nil {
@@ -149,8 +150,9 @@ func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) 
 // isUnserved reports whether the API server does not serve the listed resource.
 func isUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// compare lifts the barrier of a cache if the cache holds the same objects as the API server. The cache's version may
-// lag behind although no event is missing; the cache equals the list exactly when every event has been delivered.
+// compare ends the barrier of a cache (Tracker.Lift) if the cache holds the same objects as the API server. The
+// cache's version may lag behind although no event is missing; the cache equals the list exactly when every event has
+// been delivered.
 func (c *Clients) compare(ctx context.Context, store expectations.Store) error {
 	s := c.sourceOf(store)
 	version, same, err := s.sameAsLive(ctx, c.apiReader, nil)

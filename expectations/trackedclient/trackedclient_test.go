@@ -228,7 +228,8 @@ func relabel() client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 }
 
-// lost lets a request be carried out, and returns the error of a client that gets no response.
+// lost returns a function for bench.fail: the API server carries out the request, but the client gets an error
+// instead of the response.
 func lost(verb string) func(string, bool) error {
 	return func(v string, after bool) error {
 		if after && v == verb {
@@ -338,7 +339,7 @@ func TestSharedDoubt(t *testing.T) {
 	}
 }
 
-// TestOwnerThatIsGone: a write for an owner that is deleted during a pass leaves no record.
+// TestOwnerThatIsGone: if the owner is deleted during a reconcile, a later write of the reconcile leaves no record.
 func TestOwnerThatIsGone(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
@@ -694,13 +695,15 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartOutlastsOutages: a manager must survive an API server without answers during the start.
+// TestStartOutlastsOutages: Start retries failed reads, because a manager must not stop if the API server does not
+// respond for a while.
 func TestStartOutlastsOutages(t *testing.T) {
 	lists := schema.GroupResource{Resource: "pods"}
 	for _, tc := range []struct {
 		name string
 		err  error
-		// from and to bound the failing requests. quiet makes Start compare the cache's content.
+		// from and to bound the failing requests. quiet keeps the cache's version low, so that Start compares the
+		// cache's content.
 		from, to int
 		quiet    bool
 		fatal    bool

@@ -80,7 +80,7 @@ func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, ca
 	return b.clients.record(t, "", err)
 }
 
-// charges is the largest number of attempts at a write that fails because of a conflict about a ResourceQuota.
+// charges is the largest number of attempts at a write if each attempt fails with a conflict about a ResourceQuota.
 const charges = 5
 
 // charged makes a call, and repeats the call after each conflict about a ResourceQuota. The API server answers with a

@@ -161,7 +161,7 @@ func PlainHashes(c *corev1.Container) (short, full uint64) {
 func deepHash(v any) uint64 {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return 0 // hardly any container has hash 0; if one has, the caller only waits
+		return 0 // 0 means an unknown hash; a hash of 0 is rare, and only delays the caller
 	}
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, dump.ForHash(raw))

@@ -50,8 +50,8 @@ func fromAnnotation(name, key string) corev1.EnvVar {
 	return fromField(name, "metadata.annotations['"+key+"']")
 }
 
-// hash is a second implementation of the kubelet's hash of a JSON text: FNV-32a over the bytes as a debugger prints
-// them.
+// hash is a second implementation of the kubelet's hash of a JSON text: FNV-32a over the kubelet's printed form of
+// the bytes: a list of numbers after the type.
 func hash(json string) uint64 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "([]uint8)%v", []byte(json))

@@ -40,7 +40,8 @@ type Instance struct {
 	// Hash is the kubelet's hash of the container's spec when the instance was started, in hexadecimal digits; empty if
 	// unknown.
 	Hash string
-	// Env is the environment, if read already.
+	// Env is the environment with which the instance was started; the zero value if the agent has not read the
+	// environment yet.
 	Env Environment
 }
 
@@ -54,7 +55,7 @@ type Step struct {
 	Read []string
 	// Stop are the instances that the agent must stop.
 	Stop []Stop
-	// Why says what the report lacks, and which outdated instances are not stopped.
+	// Why has a reason for each missing part of the report, and for each outdated instance that is not stopped.
 	Why reason.List
 }
 
@@ -85,9 +86,9 @@ func Concerns(pod *corev1.Pod, group, annotation string) bool {
 // the Pod has no readable report, pass the zero Report as before. A Pod that is being deleted needs no action.
 //
 // A container runtime knows a new instance before the Pod's status shows the instance, so the report is built from
-// the runtime's instances. The hash of an instance's environment is computed once, and then copied from report to
-// report. If the runtime has no instance of a container, the container's entry is kept as long as the Pod's status
-// shows the same instance: a runtime forgets ended instances, but the Pod's status keeps them.
+// the runtime's instances. The hash of an instance's environment is computed once, and then copied from each report
+// to the next report. If the runtime has no instance of a container, the container's entry is kept as long as the
+// Pod's status shows the same instance: a runtime forgets ended instances, but the Pod's status keeps them.
 func (r Rules) Next(pod *corev1.Pod, instances []Instance, before Report) Step {
 	if !podstate.IsActive(pod) {
 		return Step{Report: before}
@@ -134,8 +135,8 @@ func (p *pass) look(c *corev1.Container) {
 	}
 }
 
-// createdAt returns when an instance was created, if the Pod is in an in-place update and the Pod's status does not show
-// the instance yet. A reported time is kept.
+// createdAt returns when an instance was created, if the Pod is in an in-place update and the Pod's status does not
+// show the instance yet. If the previous report has the time, createdAt returns the same time.
 func (p *pass) createdAt(i *Instance, shown bool) int64 {
 	if known := p.before.Instance(i.Name, i.ID); known != nil && known.CreatedAt != 0 {
 		return known.CreatedAt

@@ -205,7 +205,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestReasonsHideValues: no reason has a value of the environment or of the metadata.
+// TestReasonsHideValues: no reason contains a value of the environment or of the metadata.
 func TestReasonsHideValues(t *testing.T) {
 	n := newNode()
 	n.pod.Labels["zone"] = "hunter2"
@@ -217,7 +217,7 @@ func TestReasonsHideValues(t *testing.T) {
 }
 
 // TestCourse follows a restart: the agent stops the old instance, waits for the status, and does nothing more once
-// the new instance is reported. If the kubelet had read only the old label, another stop is necessary.
+// the new instance is reported. If the kubelet had read only the old label, the agent stops the container again.
 func TestCourse(t *testing.T) {
 	n := newNode()
 	look := func(what, want string) {

@@ -98,14 +98,15 @@ func (r Report) Ahead(status *corev1.ContainerStatus) *Container {
 	if c == nil || c.CreatedAt == 0 || c.ContainerID == status.ContainerID || c.RestartCount <= status.RestartCount {
 		return nil
 	}
-	// A runtime that has lost all containers counts from 0 again, and then an old report has a higher count.
+	// If a container runtime has lost all containers, the count of instances starts from 0 again. An old report may
+	// then have a higher count than the status, so the times decide.
 	if c.CreatedAt < lastKnown(status).Unix() {
 		return nil
 	}
 	return c
 }
 
-// lastKnown returns the latest time in a container's status.
+// lastKnown returns the latest time (start or end of an instance) in a container's status.
 func lastKnown(status *corev1.ContainerStatus) (last time.Time) {
 	for _, state := range []*corev1.ContainerState{&status.State, &status.LastTerminationState} {
 		if s := state.Running; s != nil && s.StartedAt.After(last) {

@@ -58,7 +58,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestHostileReports: a Node may write anything. The error has a code, and repeats no text of the annotation.
+// TestHostileReports: a Node may write anything. The decoder's error has a code, and contains no text of the
+// annotation.
 func TestHostileReports(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string

@@ -292,7 +292,7 @@ func (c *Cluster) Deliver(ctx context.Context) error {
 	return nil
 }
 
-// informer is an informer whose content changes only in the method show.
+// informer is an informer whose content changes only when its method show is called.
 type informer struct {
 	toolscache.SharedIndexInformer
 

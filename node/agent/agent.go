@@ -33,14 +33,15 @@ type Options struct {
 	Runtimes *cri.Runtimes
 	// Workers is the number of Pods processed at the same time; 0 means 8.
 	Workers int
-	// Keep removes fields from each Pod before the agent keeps the Pod in memory; nil drops metadata.managedFields.
+	// Keep removes fields from each Pod before the agent stores the Pod in memory. If Keep is nil, the agent removes
+	// metadata.managedFields.
 	Keep cache.TransformFunc
 }
 
 const defaultWorkers = 8
 
-// These are the waits after errors. They are short because a container runtime that restarts is usually available
-// within seconds.
+// These are the shortest and the longest wait after an error. The waits are short because a container runtime that
+// restarts is usually available within seconds.
 const (
 	firstRest   = 100 * time.Millisecond
 	longestRest = 30 * time.Second
@@ -55,8 +56,8 @@ type Agent struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
-// New returns the agent of a Node, with the API server in the given configuration. New sends no request. An error means
-// that an argument is invalid. An Agent can be run only once.
+// New returns the agent of a Node. config names the API server. New sends no request. An error means that an argument
+// is invalid. An Agent can be run only once.
 func New(config *rest.Config, node string, work Work, o Options) (*Agent, error) {
 	client, err := NewClient(config)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c cached) Pod(name types.NamespacedName) *corev1.Pod {
 	return pod
 }
 
-// listen makes events of Pods enqueue the Pods.
+// listen adds an event handler that enqueues each changed Pod.
 func (a *Agent) listen(keep cache.TransformFunc) error {
 	if keep == nil {
 		keep = withoutManagedFields

@@ -10,8 +10,8 @@
 // The agent calls the function work with a [Pod] after each event of the Pod, after the time that work has returned,
 // and after the end of a container stop that work has begun. [Pod.Observe] returns the state from which package
 // containerrestart decides, and [Pod.Begin] carries out the decision. The preStop hook and the stop run in a separate
-// goroutine, so no worker waits for a container runtime. A stop continues only as long as each call of work keeps the
-// stop: see [Pod.Keep].
+// goroutine, so no worker waits for a container runtime. Each later call of work must say which stops are still
+// wanted; all other stops are cancelled: see [Pod.Keep].
 //
 // # Unavailable servers
 //
@@ -21,8 +21,8 @@
 //
 // # Many Nodes in a process
 //
-// A [Worker] is an agent without a watch and a queue, which the caller provides. So a test with thousands of Nodes
-// needs only one watch for all Nodes.
+// A [Worker] is the part of an agent without the watch and the queue: the caller provides both. So a test with
+// thousands of Nodes needs only one watch for all Nodes.
 //
 // RBAC: list and watch on Pods. The agent reads only the Pods of its Node, but RBAC rules cannot express this
 // restriction.

@@ -36,7 +36,7 @@ func restart(ctx context.Context, pod *agent.Pod) (again time.Duration, err erro
 	for _, instance := range observed.Instances {
 		if instance.Name == app.Name && instance.Started.Before(since) {
 			app.Before = instance.ID // the instance to replace, which may have ended already
-			break                    // the newest comes first
+			break                    // the newest instance of a container comes first
 		}
 	}
 	step := containerrestart.Next(containerrestart.Request{Started: since, Containers: []containerrestart.Container{app}}, observed, time.Now())

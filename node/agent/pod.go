@@ -45,7 +45,7 @@ type Pod struct {
 }
 
 // Containers lists the instances of the Pod's containers in the container runtime, sorted by name, the newest first.
-// IDs begin with the runtime's name, as in the Pod's status. The runtime is asked only once in each call of Work.
+// IDs begin with the runtime's name, as in the Pod's status. In each call of Work, the runtime is asked only once.
 func (p *Pod) Containers(ctx context.Context) ([]cri.Container, error) {
 	if p.asked {
 		return p.listed, nil
@@ -110,10 +110,10 @@ func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, insta
 	return v
 }
 
-// Begin begins the stop of a step, if the step has a stop, and keeps the stops that the step waits for. Call Begin
-// after the progress was recorded. grace replaces the grace period of the Pod; nil means the Pod's grace period.
-// Hook, ports and grace period are the values with which the instance was started, as reported by its runtime. An
-// error means that the hook cannot be run, and that the container is stopped without its hook.
+// Begin begins the stop that the step asks for, if any, and keeps the stops that the step waits for. Call Begin after
+// the progress in step.Containers was recorded. grace replaces the grace period of the Pod; nil means the Pod's grace
+// period. Hook, ports and grace period are the values with which the instance was started, as reported by its
+// runtime. If the hook cannot be run, Begin returns an error, and stops the container without its hook.
 func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	for _, c := range step.Containers {
 		if c.Phase == containerrestart.Restarting && c.StoppedID != "" {
@@ -126,8 +126,9 @@ func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	return p.Stop(step.Stop.Instance.ID, grace)
 }
 
-// Keep lets the stop of an instance continue, if the stop is in progress. Stops that a call of Work does not begin or
-// keep are no longer wanted, and are cancelled at the end of the call, unless Work returns an error.
+// Keep says that the stop of an instance is still wanted, so that a stop in progress continues. Stops that a call of
+// Work does not begin or keep are no longer wanted, and are cancelled at the end of the call, unless Work returns an
+// error.
 func (p *Pod) Keep(id string) { p.keeps = append(p.keeps, id) }
 
 // KeepAll lets all stops of the Pod continue. Use KeepAll in a call of Work that cannot find out which stops are

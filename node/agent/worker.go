@@ -17,9 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Work is what an agent does for a Pod of the Node. again is the time until the next call even if no event occurs; zero
-// for never. After an error, Work is called again; the wait grows with each error in a row. Calls for a Pod do not
-// overlap.
+// Work is the caller's function that an agent calls for each Pod of the Node. again is the time until the next call
+// even if no event occurs; zero for never. After an error, Work is called again; the wait grows with each error in a
+// row. Calls for a Pod do not overlap.
 type Work func(ctx context.Context, pod *Pod) (again time.Duration, err error)
 
 // WorkerOptions are options of a Worker. The zero value is usable.
@@ -71,9 +71,9 @@ func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options Wor
 // Start runs stops until the context ends, and returns after the last stop has ended.
 func (w *Worker) Start(ctx context.Context) error { return w.stops.Start(ctx) }
 
-// Do calls Work for a Pod. Do also cancels the stops of a Pod that was deleted, and the stops that Work has not kept.
-// again is the time until the next call, zero if none is needed. A panic in Work is returned as an error, because one
-// Pod must not end the agent.
+// Do calls Work for a Pod. Do also cancels the stops of a deleted Pod, and the stops that Work has neither begun nor
+// kept. again is the time until the next call, zero if none is needed. A panic in Work is returned as an error,
+// because one Pod must not end the agent.
 func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	pod := w.pods.Pod(name)
 	if pod == nil || pod.Spec.NodeName != w.node {

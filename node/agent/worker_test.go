@@ -103,8 +103,8 @@ func container(id, name string, state containerrestart.State) cri.Container {
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// TestObserve: the runtime reports the end of an instance before the Pod's status does, and native sidecars start
-// again whatever the Pod's restartPolicy.
+// TestObserve: Observe finds the end of an instance in the runtime before the Pod's status shows the end, and knows
+// that native sidecars start again whatever the Pod's restartPolicy.
 func TestObserve(t *testing.T) {
 	over, deleted := newPod(), newPod()
 	over.Status.Phase = corev1.PodFailed
@@ -204,8 +204,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestForget: the stops of a Pod end when the Pod is gone, when another Pod has its name, or when the Pod is on
-// another Node.
+// TestForget: the stops of a Pod end when the Pod does not exist any more, when another Pod has its name, or when the
+// Pod is on another Node.
 func TestForget(t *testing.T) {
 	replaced, moved := newPod(), newPod()
 	replaced.UID, moved.Spec.NodeName = "u2", "n2"
@@ -242,7 +242,7 @@ func TestForget(t *testing.T) {
 }
 
 // TestUnwanted: a stop continues as long as each call of work keeps the stop or returns an error. A failed stop is
-// remembered until a call of work does not keep the stop, and begins again if work asks for the stop again.
+// remembered until a call of work does not keep the stop. If work asks for the stop again, the stop begins again.
 func TestUnwanted(t *testing.T) {
 	step := containerrestart.Step{Containers: []containerrestart.Container{{Name: "app", Phase: containerrestart.Restarting, StoppedID: "rt://a0"}}}
 	for name, tt := range map[string]struct {

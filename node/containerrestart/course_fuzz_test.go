@@ -17,7 +17,8 @@ import (
 
 // FuzzCourse simulates an agent that dies, a runtime that is slow or refuses, a kubelet that restarts crashed
 // containers, and a Pod's status that lags behind. Only instances that the request names are stopped, in the right
-// order. When no more events occur, the request ends, although only Step.After wakes the agent.
+// order. When no more events occur, the request ends, although the agent then runs only after the waits in
+// Step.After.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(400) {
 		f.Add(seed)
@@ -212,7 +213,7 @@ func (n *node) look() time.Duration {
 	return step.After
 }
 
-// check checks the guarantees of each step.
+// check checks the guarantees that hold for each step.
 func (n *node) check(step containerrestart.Step, o observed) {
 	if !step.Over() && step.After <= 0 {
 		n.failf("nobody looks again: %+v", step)
@@ -265,7 +266,7 @@ func bare(id string) string {
 	return id
 }
 
-// checkEnd checks the guarantees for the end of a request.
+// checkEnd checks the guarantees that hold when a request has ended.
 func (n *node) checkEnd(step containerrestart.Step) {
 	for _, c := range step.Containers {
 		if step.State == completion.Complete && c.Phase != containerrestart.Restarted && c.Phase != containerrestart.Failed {
@@ -277,7 +278,7 @@ func (n *node) checkEnd(step containerrestart.Step) {
 	}
 }
 
-// settle lets the agent run without further events: only after Step.After.
+// settle lets the agent run without further events, each time after the wait in Step.After.
 func (n *node) settle() {
 	n.calm = true
 	if n.request.Unready != nil && n.request.UnreadySince.IsZero() {

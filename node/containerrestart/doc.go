@@ -10,9 +10,9 @@
 //	if step.Stop != nil, ask a stopper.Stopper for the stop
 //	look again after step.After, and after each event
 //
-// The progress is recorded first, and the container is stopped afterwards. If the process dies in between, the old
-// instance still runs, and Next returns the stop again. [Pick] chooses one of several requests for a Pod, and returns
-// the reason why the other requests wait.
+// The progress is recorded first, and the container is stopped afterwards. If the process dies after the record and
+// before the stop, the old instance still runs, and Next returns the stop again. [Pick] chooses one of several
+// requests for a Pod, and returns the reason why the other requests wait.
 //
 // # Restarted
 //
@@ -23,8 +23,8 @@
 //
 // Instances are compared by ID, never by time. The kubelet's restart count says which instance is the newest.
 // Durations are measured with the runtime's times, which come from the Node's clock, like the caller's now.
-// Request.Started and Request.UnreadySince come from other clocks: if clocks differ, the deadline and the wait for
-// unreadiness become shorter or longer.
+// Request.Started and Request.UnreadySince come from other clocks: if clocks differ, the deadline and the wait while
+// the Pod is unready become shorter or longer.
 //
 // # Order
 //

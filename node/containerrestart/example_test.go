@@ -21,7 +21,7 @@ func Example() {
 	}
 	show := func(observed containerrestart.Observed, now time.Time) {
 		step := containerrestart.Next(request, observed, now)
-		request.Containers = step.Containers // the record, to be written before the stop
+		request.Containers = step.Containers // the progress, which must be written before the stop
 		for _, c := range step.Containers {
 			fmt.Print(c.Name, " ", c.Phase, ", ")
 		}

@@ -35,7 +35,7 @@ func (h Hook) IsZero() bool { return len(h.Exec) == 0 && h.HTTP == nil && h.Slee
 type HTTPGet struct {
 	// Scheme is "http" or "https". The server's certificate is not verified, as in the kubelet.
 	Scheme string
-	// Address is the IP address and the port of the Pod.
+	// Address is the Pod's IP address with the port of the hook.
 	Address netip.AddrPort
 	// Path is the path and the query.
 	Path    string

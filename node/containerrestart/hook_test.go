@@ -35,7 +35,7 @@ func TestHookOf(t *testing.T) {
 		handler *corev1.LifecycleHandler
 		podIP   string
 		want    containerrestart.Hook
-		path    string // of the reason, if unusable
+		path    string // the path of the reason, if the hook is unusable
 	}{
 		{"none", nil, "", containerrestart.Hook{}, ""},
 		{"command", &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"bye"}}}, "", containerrestart.Hook{Exec: []string{"bye"}}, ""},

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is what must be done next for a request.
+// Step is the caller's next action for a request.
 type Step struct {
 	// State is completion.Running while containers must still be restarted; Complete, Failed or Over when the request
 	// has ended. See package completion.
@@ -78,7 +78,7 @@ type pass struct {
 	judged   []judged
 }
 
-// judged is a container with its new progress and the findings of this call.
+// judged is a container with its new progress and what this call has found out about the container.
 type judged struct {
 	Container
 
@@ -100,7 +100,7 @@ func (p *pass) judgeAll() {
 	}
 }
 
-// judge compares a container's newest instance with the recorded instance.
+// judge compares a container's newest instance with the instance from before the request, and sets the new progress.
 func (p *pass) judge(j *judged) {
 	i, found := p.observed.newest(j.Name)
 	if j.Phase != Restarting {
@@ -120,7 +120,7 @@ func (p *pass) judge(j *judged) {
 	}
 }
 
-// isOld reports whether an instance must be replaced by the restart.
+// isOld reports whether the restart must replace an instance.
 func (j *judged) isOld(i Instance) bool {
 	return sameID(i.ID, j.Before) || sameID(i.ID, j.StoppedID)
 }

@@ -48,7 +48,7 @@ func ready(ids ...string) (out []view) {
 	return out
 }
 
-// of returns containers without recorded progress. Before is the ID of each container's first instance.
+// of returns containers of a request without recorded progress. Before is the ID of each container's first instance.
 func of(names ...string) (out []container) {
 	for _, name := range names {
 		out = append(out, container{Name: name, Before: "containerd://" + name + "0"})
@@ -514,7 +514,7 @@ func TestFailureIsRemembered(t *testing.T) {
 	}
 }
 
-// TestArgumentsStay: Next changes neither the request's containers nor the instances.
+// TestArgumentsStay: Next modifies neither the request's containers nor the observed instances.
 func TestArgumentsStay(t *testing.T) {
 	r, o := request{Containers: of("a")}, observed{Instances: []instance{running("a", 0, 0)}}
 	step := containerrestart.Next(r, o, at(0))

@@ -10,8 +10,8 @@ type State uint8
 
 // These are the states of an instance.
 const (
-	// Unknown is any state other than the states below. Such an instance does not count as running or as ended,
-	// because a runtime that has just started may not know the states of instances.
+	// Unknown is any state other than the states below, because a runtime that has just started may not know the
+	// states of instances. An instance in state Unknown counts neither as running nor as ended.
 	Unknown State = iota
 	// Created instances have not started.
 	Created

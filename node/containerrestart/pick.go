@@ -15,13 +15,13 @@ type Progress uint8
 const (
 	// New requests have no recorded progress.
 	New Progress = iota
-	// Waiting requests were found in an earlier pass, and wait for other requests.
+	// Waiting requests were recorded in an earlier reconcile, and wait for other requests.
 	Waiting
 	// Begun requests are in progress.
 	Begun
 )
 
-// Candidate is an unfinished request for a Pod, judged by the request's record.
+// Candidate is an unfinished request for a Pod, as far as Pick needs the request.
 type Candidate struct {
 	// Object is the request.
 	Object reason.Object
@@ -43,10 +43,10 @@ type Wait struct {
 }
 
 // Pick returns the index of the request to handle now, and the waiting requests in the order of handling. Only one
-// request for a Pod is handled at a time: first a request in progress, then requests found in an earlier pass, then
-// new requests. Among requests with equal progress, the oldest comes first. The reason of every Wait names the
-// request being handled with its reasons, and says whether this request may never end. If there are no candidates,
-// next is -1.
+// request for a Pod is handled at a time: first a request in progress, then requests recorded in an earlier
+// reconcile, then new requests. Among requests with equal progress, the oldest comes first. The reason of every Wait
+// names the request being handled with its reasons, and says whether this request may never end. If there are no
+// candidates, next is -1.
 func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	order := make([]int, len(candidates))
 	for i := range order {
@@ -66,7 +66,7 @@ func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	return order[0], waiting
 }
 
-// inFront is the largest number of reasons repeated from the request being handled.
+// inFront is the largest number of reasons of the request being handled that the reason of a Wait repeats.
 const inFront = 2
 
 // behind returns the reason why requests wait for another request.

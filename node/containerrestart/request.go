@@ -58,8 +58,8 @@ type Container struct {
 	Before string
 	// Phase is the recorded progress. An unknown value means Pending.
 	Phase Phase
-	// Stopped records that the container was stopped for the request: the runtime was asked to stop the container, or
-	// the container has ended by itself.
+	// Stopped records that the old instance needs no further stop for the request: the runtime was asked to stop the
+	// instance, or the instance has ended by itself.
 	Stopped bool
 	// StoppedID is the ID of the instance to stop, if recorded. The ID matters only if Force is set: without a
 	// recorded ID, the instance may never be stopped if the process dies before the stop.

@@ -117,7 +117,7 @@ func Find(ctx context.Context, paths []string) (found []Found, missing reason.Li
 	return found, missing
 }
 
-// silent returns the reason why a runtime has not returned its name.
+// silent returns the reason for a socket at which no runtime has returned its name.
 func silent(path string, err error) error {
 	if len(reason.From(err)) > 0 {
 		return err

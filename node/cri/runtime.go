@@ -6,8 +6,8 @@
 // socket itself. A Runtime implements stopper.Runtime.
 //
 // [Find] looks for runtimes: at the endpoint in the kubelet's own configuration ([KubeletEndpoint]) and at the usual
-// paths ([Usual]). If a socket is missing or a runtime does not respond, Find returns a reason and no error: try
-// again later.
+// paths ([Usual]). If a socket is missing or a runtime does not respond, Find does not fail but returns a reason:
+// call Find again later.
 package cri
 
 import (
@@ -56,8 +56,8 @@ type Runtime struct {
 	closed  bool
 }
 
-// link is a connection to a particular socket. A link in use is kept after its socket was replaced, until the last call
-// has ended.
+// link is a connection to a particular socket. If the socket is replaced, calls in progress continue to use the old
+// link, which is closed after the last of these calls.
 type link struct {
 	conn    *grpc.ClientConn
 	socket  os.FileInfo
@@ -92,7 +92,7 @@ func (r *Runtime) Close() {
 	r.retire()
 }
 
-// retire must be called with the lock held.
+// retire closes the present connection after its last call. The caller must hold the lock.
 func (r *Runtime) retire() {
 	if l := r.current; l != nil {
 		r.current, l.retired = nil, true

@@ -17,7 +17,7 @@ import (
 // UnknownRuntime means that a container ID names a runtime that does not respond on the Node.
 const UnknownRuntime reason.Code = "UnknownRuntime"
 
-// These are times between two searches for runtimes.
+// These are the times between two searches for runtimes.
 const (
 	// lookSoon is the time between two searches while no runtime responds.
 	lookSoon = 2 * time.Second

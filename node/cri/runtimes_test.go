@@ -26,8 +26,8 @@ func container(id, uid string) *runtimev1.ContainerStatus {
 	}
 }
 
-// TestRuntimes: runtimes may start late or return under another name, and the name in front of a container ID
-// identifies the runtime.
+// TestRuntimes: a runtime may start late, or may start again with another name. The name at the beginning of a
+// container ID identifies the runtime.
 func TestRuntimes(t *testing.T) {
 	first, second := socket(t), socket(t)
 	changes := 0

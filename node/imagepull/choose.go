@@ -8,14 +8,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// room contains the amounts still available for new pulls.
+// room has the amounts of Bounds that are still available for new pulls.
 type room struct {
 	pulls int
 	// bytes is the part of Bounds.Bytes that is not used yet. free is the free disk above Bounds.Floor.
 	bytes, free uint64
 }
 
-// choose begins the pulls that are due and within the bounds.
+// choose begins those due pulls for which the Bounds leave enough room.
 func (p *pass) choose() {
 	left := p.room()
 	for _, j := range p.judged {
@@ -50,7 +50,7 @@ func (p *pass) room() room {
 			left.bytes = minus(left.bytes, j.size())
 		}
 	}
-	for _, a := range p.step.Actions { // a stopped pull counts until the pull has ended
+	for _, a := range p.step.Actions { // a pull that is being stopped counts until its end
 		if a.Do == Stop {
 			left.pulls--
 		}
@@ -72,7 +72,7 @@ func minus(a, b uint64) uint64 { return a - min(a, b) }
 func (j *judged) size() uint64 { return max(j.Bytes, j.want.Bytes) }
 
 // obstacle returns the reason why an attempt that is due cannot begin; the code is empty if the attempt can begin. An
-// image of unknown size counts as one byte, so the image is not pulled when a bound is used up.
+// image of unknown size counts as one byte, so the image is not pulled if a bound is used up completely.
 func (p *pass) obstacle(j *judged, left *room) (code reason.Code, detail string, after time.Duration) {
 	size := max(j.size(), 1)
 	closed := p.bounds.Window.Wait(p.now)

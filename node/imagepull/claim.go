@@ -10,14 +10,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Owner identifies a job that claims images, for example by the job's UID.
+// Owner identifies a job that wants images on Nodes, for example by the job's UID.
 type Owner string
 
-// Want is an image wanted on a Node, with all claims.
+// Want is an image wanted on a Node, with the Claims of all jobs that want the image.
 type Want struct {
 	// Image is the name of the image.
 	Image Reference
-	// Round is the number of the present pull. Reports with other round numbers are about earlier pulls.
+	// Round is the number of the present pull of the image, counted per Node. Reports with other numbers are about
+	// earlier pulls.
 	Round int64
 	// Claims are the claims of all owners, each owner once.
 	Claims []Claim
@@ -25,21 +26,21 @@ type Want struct {
 	Bytes uint64
 }
 
-// Claim is the wish of one job for an image.
+// Claim says that one job wants an image.
 type Claim struct {
 	// Owner is the job.
 	Owner Owner
-	// Round is the first round whose result answers the claim. If an API has no field for this number, use the Want's
-	// Round: then every claim waits for the result of the present round.
+	// Round is the first round whose result is also the result for the claim. If an API has no field for this number,
+	// use the Want's Round: then every claim waits for the result of the present round.
 	Round int64
 	// Since is when the claim was made.
 	Since time.Time
-	// Policy contains the limits for the pull, and says how long the claim stays.
+	// Policy contains the limits for the pull, and says how long the claim is kept.
 	Policy Policy
 }
 
-// Policy returns the policy of the present round: the most patient values of all claims. Policy.Always has an effect
-// only in claims that began the present round.
+// Policy returns the policy of the present round: the longest times and the most attempts of all claims.
+// Policy.Always has an effect only in claims that began the present round.
 func (w *Want) Policy() Policy {
 	if len(w.Claims) == 0 {
 		return Policy{}
@@ -81,7 +82,7 @@ func AddClaim(wants []Want, reports []Report, image Reference, claim Claim) ([]W
 		}
 		w := Want{Image: image}
 		if reported && report.Round >= 0 && report.Round < mostRounds {
-			w.Round = report.Round + 1 // a report from an earlier Want must not answer the claim
+			w.Round = report.Round + 1 // a report about an earlier Want must not count as a result for the claim
 		}
 		i, out = len(out), append(out, w)
 	}
@@ -115,7 +116,8 @@ func (w *Want) add(claim Claim, spent bool) bool {
 	return true
 }
 
-// isSpent reports whether a new claim needs a new round: the pull has failed, or the pulled image is gone.
+// isSpent reports whether a new claim needs a new round: the pull has failed, or the pulled image is not present any
+// more.
 func (r *Report) isSpent() bool { return r.Phase == Failed || r.Phase == Succeeded && !r.Present }
 
 func tooMany(detail string, image Reference) error {
@@ -151,9 +153,9 @@ func filter(wants []Want, keep func(*Want, *Claim) bool) []Want {
 	return out
 }
 
-// Sweep drops the claims of owners that do not exist any more, and the claims whose TTL has passed. A TTL begins with
-// the result of the pull, or when the claim becomes Silent: see Judge. exists must return true if the existence of an
-// owner is unknown. after is the time until the next TTL passes; 0 for never. reports must come from Merge.
+// Sweep removes the claims of owners that do not exist any more, and the claims whose TTL has passed. A TTL begins
+// with the result of the pull, or when the claim becomes Silent: see Judge. exists must return true if the existence
+// of an owner is unknown. after is the time until the next TTL passes; 0 for never. reports must come from Merge.
 func Sweep(wants []Want, reports []Report, exists func(Owner) bool, now time.Time) (left []Want, after time.Duration) {
 	left = filter(wants, func(w *Want, c *Claim) bool {
 		if !exists(c.Owner) {
@@ -166,8 +168,8 @@ func Sweep(wants []Want, reports []Report, exists func(Owner) bool, now time.Tim
 		ended, hasEnd := c.silentAt(&report)
 		hasEnd = hasEnd && !c.Since.IsZero()
 		if answer, answered := report.answer(c.Round); answered {
-			// The Node has written the time of the answer, so the time is limited to the period between the claim and
-			// now.
+			// The time of the pull's end comes from the Node, which may be hostile. So the time counts only if it
+			// lies between the start of the claim and now.
 			if ended, hasEnd = answer.Ended, true; ended.Before(c.Since) {
 				ended = c.Since
 			}

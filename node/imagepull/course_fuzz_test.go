@@ -14,8 +14,8 @@ import (
 )
 
 // FuzzCourse takes a Node through random events: jobs are created and deleted, pulls succeed and fail, images are
-// deleted, and the agent dies before or after it records reports. In each step the bounds hold. In the end every
-// claim has a result, although only Step.After and the ends of pulls wake the agent.
+// deleted, and the agent dies before or after it records reports. No step exceeds the Bounds. In the end every claim
+// has a result, although the agent runs only after the waits in Step.After and at the ends of pulls.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(400) {
 		f.Add(seed)
@@ -213,7 +213,7 @@ func (n *node) checkAnswers(before []report) {
 	}
 }
 
-// settle lets the agent run without further events: only after Step.After and at the ends of pulls.
+// settle lets the agent run without further events, only after the waits in Step.After and at the ends of pulls.
 func (n *node) settle() {
 	n.calm, n.free = true, 1000
 	for end := n.now.Add(2 * time.Hour); ; {
@@ -245,7 +245,8 @@ func (n *node) settle() {
 	}
 }
 
-// TestNoLoop: an image that the kubelet deletes at once is pulled less and less often.
+// TestNoLoop: if the kubelet deletes an image again immediately after each pull, the image is pulled less and less
+// often.
 func TestNoLoop(t *testing.T) {
 	wants := wanted(policy{Keep: true}, "a")
 	var reports []report

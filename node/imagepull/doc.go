@@ -4,7 +4,7 @@
 // images, shared by all jobs, and an agent on the Node pulls the images and reports. Package imagepull decides for both
 // sides, and knows no registry, no container runtime and no API type.
 //
-// The controller of a job adds a claim for the image on some Nodes at a time:
+// The controller of a job adds a claim for the image on a limited number of Nodes at a time:
 //
 //	standing := imagepull.Judge(wants, reports, image, owner, now)      // for each Node
 //	step := imagepull.Plan(nodes, rules, progress, now)
@@ -23,14 +23,15 @@
 //
 // # Claims and rounds
 //
-// A [Claim] is the wish of one job, its owner, for an image, with the time of the wish and a policy. A [Want] is an
-// image with all of its claims. The image is pulled once for all claims, with the most patient policy. The last
-// Release removes the Want.
+// A [Claim] says that one job, its owner, wants an image, since when, and with which policy. A [Want] is an image
+// with all of its claims. The image is pulled once for all claims, with the longest times and the most attempts of
+// all policies. The last Release removes the Want.
 //
 // The pulls of an image on a Node are numbered: each pull, with all its attempts, is a round. A [Report] belongs to a
-// round. Its result, the [Answer], answers all claims made up to this round. A new claim joins the present round if
-// the pull is not over, or if the image is still present. Otherwise the claim begins a new round. A Report also
-// contains the Answers of earlier rounds, so jobs with earlier claims keep their results.
+// round. The result of the round, the [Answer], is the result for all claims that wait for this round or an earlier
+// round. A new claim joins the present round if the pull is not over, or if the image is still present. Otherwise the
+// claim begins a new round. A Report also contains the Answers of earlier rounds, so jobs with earlier claims keep
+// their results.
 //
 // # Images that disappear
 //
@@ -41,7 +42,7 @@
 //
 // # Hostile Nodes
 //
-// A Node under the control of an attacker can write any report. [Merge] drops reports about unwanted images and
+// A Node under the control of an attacker can write any report. [Merge] removes reports about unwanted images and
 // unknown rounds, and limits texts, numbers and times. Controllers must call Merge before they read reports. A Node
 // that never ends a pull delays a job until the deadline of the claim or of the job, so set a deadline.
 //

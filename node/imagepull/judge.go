@@ -33,7 +33,7 @@ const (
 // Standing is the state of a job's claim on a Node, with details.
 type Standing struct {
 	State State
-	// After is the time until a Node without further reports becomes Silent; 0 for never.
+	// After is the time until the state becomes Silent if the Node's agent does not report any more; 0 for never.
 	After time.Duration
 	// Why explains a Silent or Broken state; the code is empty for the other states.
 	Why reason.Reason

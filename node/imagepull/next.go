@@ -17,17 +17,17 @@ const (
 	Stop Do = "Stop"
 )
 
-// Action is what an agent must do now.
+// Action is a pull that an agent must begin or stop now.
 type Action struct {
 	Do    Do
 	Image Reference
-	// Round is the round of the pull, to be kept for Pull.Round.
+	// Round is the round of the pull: the caller must pass the number in Pull.Round.
 	Round int64
 	// Limit is the time after which a begun pull must end; 0 for a stop.
 	Limit time.Duration
 }
 
-// Step is what an agent must do next.
+// Step is an agent's next action.
 type Step struct {
 	// Reports are the reports to record now, in the order of the wants.
 	Reports []Report
@@ -76,7 +76,7 @@ type pass struct {
 	step   Step
 }
 
-// judged is a Want with its new report and the findings of this call.
+// judged is a Want with its new report and what this call has found out about the image.
 type judged struct {
 	Report
 
@@ -105,7 +105,7 @@ func (p *pass) stop(pull Pull) {
 	p.step.Actions = append(p.step.Actions, Action{Do: Stop, Image: pull.Image, Round: pull.Round})
 }
 
-// judge updates the report of a Want.
+// judge updates the report of a Want from the observed images and pulls.
 func (p *pass) judge(w *Want) {
 	report, found := reportOf(p.before, w.Image)
 	if !found || report.Round != w.Round {
@@ -161,7 +161,7 @@ func (p *pass) follow(j *judged, pull Pull) {
 	}
 }
 
-// drop stops a pull that has not ended.
+// drop stops a pull unless the pull has ended.
 func (p *pass) drop(pull Pull) {
 	if !pull.Ended {
 		p.stop(pull)
@@ -221,8 +221,8 @@ func (p *pass) mustPull(j *judged) bool {
 	return true
 }
 
-// settled handles a Want whose pull has ended. An absent image with Policy.Keep is pulled again, after a wait that
-// grows with each loss.
+// settled handles a Want whose pull has ended. With Policy.Keep, an image that has disappeared is pulled again, after
+// a wait that grows each time.
 func (p *pass) settled(j *judged) {
 	if !j.policy.Keep || j.Present || !p.seen.Listed || p.bounds.Registries.Allow(j.Image) != nil {
 		return

@@ -41,8 +41,8 @@ type Pull struct {
 	Err   error
 	// ID is the ID of the pulled image.
 	ID string
-	// Stopping means that the pull was stopped and has not ended yet. Such a pull still counts for Bounds.Pulls, and
-	// its result is ignored.
+	// Stopping means that the pull was stopped and has not ended yet. Such a pull still counts towards Bounds.Pulls,
+	// and the result of the pull is ignored.
 	Stopping bool
 }
 
@@ -96,8 +96,8 @@ type Bounds struct {
 	// from Want.Bytes or from an earlier pull. An image of unknown size is pulled unless the limit is already
 	// reached.
 	Bytes uint64
-	// Floor is the number of bytes of free disk that no pull may use; 0 means no limit. Below the floor, pulls in
-	// progress are stopped, and count as failed attempts.
+	// Floor is the free disk, in bytes, that must remain after each pull; 0 means no limit. If less disk than Floor
+	// is free, pulls in progress are stopped, and count as failed attempts.
 	Floor uint64
 	// Registries are the allowed registries.
 	Registries Registries

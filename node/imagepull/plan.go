@@ -43,7 +43,7 @@ type Node struct {
 // Counts are the numbers of a job's Nodes. Desired is the sum of the other numbers.
 type Counts struct{ Desired, Active, Succeeded, Failed, Waiting int }
 
-// JobStep is what the controller of a job must do next.
+// JobStep is the next action of the controller of a job.
 type JobStep struct {
 	// State is the state of the job as in package completion.
 	State completion.State
@@ -103,8 +103,8 @@ func Plan(nodes []Node, rules Rules, progress Progress, now time.Time) JobStep {
 type plan struct {
 	JobStep
 
-	// missing are the ready Nodes without a claim, rest are all Nodes without a result, and idle are the Nodes that
-	// are not ready.
+	// missing are the ready Nodes without a claim of the job, rest are all Nodes without a result, and idle are the
+	// Nodes that are not ready.
 	missing, rest, idle []string
 }
 

@@ -25,7 +25,7 @@ type Policy struct {
 	Retries int
 	// Deadline is the time after the start of the first attempt at which the pull fails; nil for none.
 	Deadline *time.Duration
-	// TTL is the time from the result for a claim until Sweep drops the claim; nil for never.
+	// TTL is the time from the result for a claim until Sweep removes the claim; nil for never.
 	TTL *time.Duration
 }
 
@@ -43,7 +43,8 @@ func (p Policy) retries() int {
 	return p.Retries
 }
 
-// with returns the more patient values of two policies. Always and TTL belong to a claim and are left out.
+// with returns the longer times and the higher number of attempts of two policies. Always and TTL belong to a single
+// claim and are left out.
 func (p Policy) with(q Policy) Policy {
 	out := Policy{
 		Keep: p.Keep || q.Keep, Timeout: max(p.timeout(), q.timeout()), Retries: max(p.retries(), q.retries()),

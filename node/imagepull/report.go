@@ -23,7 +23,7 @@ const (
 	Failed Phase = "Failed"
 )
 
-// isFinal reports whether a phase answers a claim.
+// isFinal reports whether the phase is the result of a round.
 func (p Phase) isFinal() bool { return p == Succeeded || p == Failed }
 
 // Report is an agent's record about an image.
@@ -41,8 +41,8 @@ type Report struct {
 	// Started is the start of the first attempt. Ended is the time of the success or of the final failure. Again is
 	// the earliest time of the next attempt. Each is zero if not yet known, or if there is no such time.
 	Started, Ended, Again time.Time
-	// Losses counts losses in a row, with Policy.Keep: the image has disappeared, or all attempts have failed. A loss
-	// at least a day after the end of the previous pull counts as the first loss.
+	// Losses counts, with Policy.Keep, how often in a row the image has disappeared or all attempts have failed. A
+	// loss at least a day after the end of the previous pull counts as the first loss.
 	Losses int
 	// ID is the image's ID in the container runtime. Bytes is the size in bytes; 0 if unknown.
 	ID    string
@@ -73,7 +73,7 @@ func reportOf(reports []Report, image Reference) (Report, bool) {
 	return reports[i], true
 }
 
-// answer returns the result for a claim made in a round. A success has precedence over a failure.
+// answer returns the result for a claim with the given Claim.Round. A success has precedence over a failure.
 func (r *Report) answer(round int64) (best Answer, answered bool) {
 	for _, a := range r.all() {
 		if a.Round >= round && (!answered || a.Phase == Succeeded || best.Phase == Failed) {
@@ -108,14 +108,14 @@ func newest(all []Answer) (out []Answer) {
 	return out
 }
 
-// renewed returns the first report of a round after an earlier report.
+// renewed returns the first report of a new round; r is the last report of the earlier round.
 func (r *Report) renewed(round int64) Report {
 	return Report{
 		Image: r.Image, Round: round, Phase: Waiting, Present: r.Present, Losses: r.Losses, ID: r.ID, Bytes: r.Bytes, Answers: newest(r.all()),
 	}
 }
 
-// These are limits for reports: Merge reduces or drops larger numbers, and cuts longer texts.
+// These are limits for reports: Merge limits larger numbers or removes their reports, and cuts longer texts.
 const (
 	longestText = 512
 	mostBytes   = 1 << 50 // 1 PiB
@@ -124,9 +124,10 @@ const (
 )
 
 // Merge checks reports, which a Node may have forged, and adds them to the recorded reports. The result has at most
-// one report for each Want, in the order of the wants. A report is dropped if the image is not wanted, if the round
-// has not begun, or if the round is earlier than the recorded round. Then the recorded report stays if that report is
-// valid. why has at most 16 reasons. Times in the future become the present, and texts are cut.
+// one report for each Want, in the order of the wants. Merge ignores a report if the image is not wanted, if the
+// round has not begun, or if the round is earlier than the recorded round. The recorded report about the image, if
+// valid, is then part of the result. why has at most 16 reasons. Times in the future become the present, and texts
+// are cut.
 //
 // Agents call Merge before they write the Node's object. Controllers call Merge with nil for recorded when they read
 // the Node's object.

@@ -12,11 +12,11 @@ import (
 // mostRefusals is the largest number of reasons that Accept returns about the reports of a Node.
 const mostRefusals = 20
 
-// Accept returns the trustworthy states, by Pod. A state is accepted if the pair of Pod and probe is in the Node's
-// spec, and if the Pod with the same UID, namespace and name is on the Node. All other content of the reports is
-// ignored, because the author of the reports may be a compromised Node. Messages are cut to 1024 bytes of valid
-// UTF-8. refused has at most 20 reasons, and then the number of further reasons. pods may contain Pods of other
-// Nodes.
+// Accept returns the states that can be trusted, by Pod. A state is accepted if the pair of Pod and probe is in the
+// Node's spec, and if the Pod with the same UID, namespace and name is on the Node. All other content of the reports
+// is ignored, because the author of the reports may be a compromised Node. Messages are cut to 1024 bytes of valid
+// UTF-8. refused has at most 20 reasons, followed by a reason with the number of further refusals. pods may contain
+// Pods of other Nodes.
 func Accept(node string, entries []Entry, reports []Report, pods []*corev1.Pod) (states map[types.UID][]ProbeState, refused reason.List) {
 	a := &accepting{states: map[types.UID][]ProbeState{}, asked: map[Slot]bool{}, seen: map[Slot]bool{}}
 	here := map[types.UID]*corev1.Pod{}

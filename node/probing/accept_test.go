@@ -41,7 +41,7 @@ func words(states map[types.UID][]probing.ProbeState) string {
 
 func TestAccept(t *testing.T) {
 	entries := []probing.Entry{entry("u", "m#p", "m#q", "u-app"), entry("v", "m#p"), entry("w", "m#p")}
-	pods := []*corev1.Pod{onNode("n1", "u"), onNode("n2", "v"), onNode("n1", "x")} // w is gone, v is on another Node
+	pods := []*corev1.Pod{onNode("n1", "u"), onNode("n2", "v"), onNode("n1", "x")} // Pod w does not exist, and Pod v is on another Node
 	yes := func(name string) probing.ProbeState { return said(name, "Succeeded", "", 10) }
 	renamed := report("u", yes("m#p"))
 	renamed.Name = "other"
@@ -76,7 +76,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestFlood: a Node cannot flood the manager with reasons or long messages.
+// TestFlood: Accept limits the number of reasons and the length of messages, whatever a Node reports.
 func TestFlood(t *testing.T) {
 	var flood []probing.ProbeState
 	for i := range 5000 {

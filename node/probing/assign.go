@@ -78,10 +78,10 @@ func (b *Book) assigned(pod *corev1.Pod) (probes []Assigned, unusable reason.Lis
 }
 
 // Carried returns the probes to write into a Pod's own annotations, for agents that read no spec of a Node, such as
-// the agents of virtual Nodes. A webhook calls Carried when the Pod is created. The result contains only probes with
-// a condition, for containers that exist, and without marks. If two probes have the same container and name, or the
-// same condition, the result contains the first probe only. markers are the names of all Markers of the Pod, for
-// Annotations.List.
+// the agents of virtual Nodes. A webhook calls Carried when the Pod is created. The result contains only probes that
+// have a condition and whose container exists; their marks are left out. If two probes have the same container and
+// name, or the same condition, the result contains only the first probe. markers are the names of all Markers of the
+// Pod, for Annotations.List.
 func (b *Book) Carried(pod *corev1.Pod) (probes []Probe, markers []string) {
 	for _, m := range b.Of(pod) {
 		markers = append(markers, m.Name)

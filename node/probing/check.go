@@ -35,7 +35,7 @@ type Check struct {
 type HTTPGet struct {
 	// Scheme is "http" or "https". The server's certificate is not verified, as in the kubelet.
 	Scheme string
-	// Address is the IP address and the port of the Pod.
+	// Address is the Pod's IP address with the port of the check.
 	Address netip.AddrPort
 	// Path is the path and the query.
 	Path    string
@@ -112,7 +112,7 @@ func portAt(path string, port intstr.IntOrString, address netip.Addr) (netip.Add
 }
 
 // Resolve returns a copy of a probe for the spec of a Node: port names are replaced by the numbers of the container's
-// ports, and the field host is emptied. If no port has the name, a name that consists of digits counts as a port
+// ports, and the field host is removed. If no port has the name, a name that consists of digits counts as a port
 // number. The error is a reason.Reason with the code UnusableProbe.
 func Resolve(probe *corev1.Probe, container *corev1.Container) (corev1.Probe, error) {
 	resolved := *probe.DeepCopy()

@@ -17,8 +17,8 @@ import (
 
 // FuzzCourse: Markers are created, changed and deleted, Pods lose and regain labels, containers fail and restart,
 // agents restart, and a compromised Node writes false reports. A Pod never gets a mark that its own Markers do not
-// name, and labels of other writers stay. When no more changes occur, each Pod has exactly the marks of its Markers,
-// and manager and agents stop writing.
+// name, and labels set by other writers are not changed. When no more changes occur, each Pod has exactly the marks
+// of its Markers, and manager and agents stop writing.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)

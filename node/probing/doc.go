@@ -1,8 +1,9 @@
 // Package probing answers "do the probes of a Pod pass, and which conditions and labels follow?"
 //
-// A [Marker] selects Pods of a namespace and lists probes of their containers. A probe's state becomes a condition,
-// labels and annotations of the Pod. The work is divided between a manager and an agent on each Node. The manager
-// writes a list of entries for each Node, called the spec of the Node, and the agent writes reports:
+// A [Marker] selects Pods of a namespace and lists probes of their containers. A probe's state is written as a
+// condition, labels and annotations of the Pod (the marks of the probe). The work is divided between a manager and an
+// agent on each Node. The manager writes a list of entries for each Node, called the spec of the Node, and the agent
+// writes reports:
 //
 //	book.Assign(pods)             manager: which entries belong in the spec of each Node
 //	Targets(entries)              agent: which probes to run

@@ -6,7 +6,7 @@ import "k8s.io/utils/ptr"
 type keys struct {
 	have   map[string]string
 	wants  map[string]string
-	owners map[string]string // probe that sets or keeps a key
+	owners map[string]string // by key: the probe that sets or keeps the key
 	gone   map[string]bool
 }
 

@@ -15,7 +15,7 @@ import (
 // in an annotation of the Pod, and is written in the same request as labels and annotations.
 type ledgerJSON map[string]heldMarks
 
-// heldMarks are the marks set by a probe.
+// heldMarks are the marks that a probe has set, with their values.
 type heldMarks struct {
 	Labels      map[string]string       `json:"labels,omitempty"`
 	Annotations map[string]string       `json:"annotations,omitempty"`
@@ -65,7 +65,7 @@ func (b *Book) Holds(namespace, marker string, entries []Entry, pods []*corev1.P
 		}
 		ledger, err := b.ledgerOf(pod)
 		if err != nil {
-			continue // the ledger is damaged, so no mark can be removed
+			continue // the ledger cannot be parsed, so no mark of the Pod can be removed
 		}
 		for name := range maps.Keys(ledger) {
 			if isOf(name, marker) {

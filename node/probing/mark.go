@@ -12,8 +12,8 @@ import (
 )
 
 // These are the reasons of the conditions written by Mark. A user who may edit annotations of Pods, but not the
-// status, could name any condition in a ledger. So Mark changes a condition named in the ledger to Unknown only if
-// the condition has one of these reasons.
+// status, could name any condition in a ledger. So Mark sets a condition named in the ledger to Unknown only if the
+// present reason of the condition is one of these reasons.
 const (
 	ConditionSucceeded = "ProbeSucceeded"
 	ConditionFailed    = "ProbeFailed"
@@ -44,9 +44,9 @@ func isOurs(c *corev1.PodCondition) bool {
 //
 // For a probe with a state, the condition is True for Succeeded, False otherwise, with the message of the state. The
 // labels and annotations for the state are set. The labels and annotations for the probe's other states are removed,
-// whatever their value, unless another probe sets the same keys. A probe without state keeps its marks, because the
-// Node may be unreachable. Marks of a probe that cannot be run in the Pod are removed, because no state will ever
-// follow.
+// whatever their value, unless another probe sets the same keys. The marks of a probe without a state stay as they
+// are, because the Node may be unreachable. Marks of a probe that cannot be run in the Pod are removed, because no
+// state will ever follow.
 //
 // Mark removes marks in the Pod's ledger that no probe sets any more: labels and annotations are removed if the Pod
 // still has the value in the ledger, and a condition becomes Unknown. A Pod that has ended, or that is being deleted,
@@ -117,7 +117,7 @@ type marking struct {
 	pod                 *corev1.Pod
 	labels, annotations *keys
 	conditions          []corev1.PodCondition
-	types               map[corev1.PodConditionType]string // probe that owns a condition
+	types               map[corev1.PodConditionType]string // by type: the probe that owns the condition
 	ledger              ledgerJSON
 	why                 reason.List
 }
@@ -150,7 +150,7 @@ func (m *marking) apply(name string, p *Probe, s *ProbeState) {
 	}
 }
 
-// owns reports whether a probe may write the condition. The first probe that asks becomes the owner.
+// owns reports whether a probe may write the condition. The first probe for which owns is called becomes the owner.
 func (m *marking) owns(name string, t corev1.PodConditionType) bool {
 	if t == "" {
 		return false

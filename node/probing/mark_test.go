@@ -174,7 +174,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkAndBack: after the Marker is gone, a Pod is as before, except for the condition.
+// TestMarkAndBack: after the deletion of the Marker, Mark removes all its labels and annotations from the Pod; only
+// the condition remains, with status Unknown.
 func TestMarkAndBack(t *testing.T) {
 	b := book(t, marker("m", probe("p", condition("c"), labeled("Succeeded", "role", "master"), annotated("Succeeded", "note", "x"))))
 	pod := onNode("n1", "u", hasLabel("mine", "1"))

@@ -32,7 +32,7 @@ type Target struct {
 	// IP is the Pod's address.
 	IP string
 	// NotBefore is the earliest time of the first run, at most one period after the start of the agent. The times
-	// differ between probes, so that many probes that start at once are spread over the period.
+	// differ between probes, so that not all probes run at the same time after the start of the agent.
 	NotBefore time.Time
 }
 
@@ -100,7 +100,7 @@ type Record struct {
 
 // Step is the next action for a probe.
 type Step struct {
-	// Record is the record to keep.
+	// Record is the record that the caller must store for the probe.
 	Record Record
 	// Run is true if Record.Check must be carried out now. Pass the result to Observe together with Record, and do not
 	// call Next again for the probe before the check has ended.
@@ -143,7 +143,7 @@ func Next(target *Target, record Record, instance Instance, now time.Time) Step 
 	if step.Record.Probed.IsZero() {
 		wait = max(wait, min(target.NotBefore.Sub(now), period))
 	} else {
-		// The upper limit matters after the clock was set back: without a limit, the probe would wait for long.
+		// The wait is limited to the period, because Probed may be far in the future after the clock was set back.
 		wait = max(wait, min(step.Record.Probed.Add(period).Sub(now), period))
 	}
 	if step.Run = wait <= 0; !step.Run {
@@ -184,7 +184,7 @@ const (
 	// Undecided means that the check could not be carried out, for example because the runtime does not respond. The
 	// probe's state stays.
 	Undecided Verdict = iota
-	// Pass means that the container has passed.
+	// Pass means that the container has passed the check.
 	Pass
 	// Fail means that the container has failed the check, or has not responded in time.
 	Fail
@@ -210,9 +210,10 @@ type Result struct {
 	Message string
 }
 
-// Observe returns the record after a result. asked is the Record of the Step that asked for the check. The result has
-// no effect if record now belongs to another instance or another check. The state changes after as many equal results
-// in a row as the threshold says; before that, results do not change the message either.
+// Observe returns the record after a result. asked is the Record of the Step that asked for the check, and record is
+// the present record. The result has no effect if record belongs to another instance or another check than asked. The
+// state changes after as many equal results in a row as the threshold says; before that, results do not change the
+// message either.
 func Observe(target *Target, record, asked Record, result Result, now time.Time) Record {
 	if record.Instance != asked.Instance || !sameCheck(record.Check, asked.Check) {
 		return record

@@ -56,7 +56,8 @@ func check(seconds int, command ...string) probing.Check {
 	return probing.Check{Exec: command, Timeout: time.Duration(seconds) * time.Second}
 }
 
-// known returns a record of the instance a, with a state since second 5, probed at second 10.
+// known returns a record of the instance "a": the state was reached at second 5, and the last result is from second
+// 10.
 func known(state probing.State) probing.Record {
 	return probing.Record{
 		Instance: "a", Container: "app", Started: at(0), Check: check(1, "check"), State: state, Message: "old", Streak: 1, Probed: at(10), Changed: at(5),

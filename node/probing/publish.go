@@ -47,10 +47,11 @@ type Publication struct {
 // Publish returns the reports of an agent. before are the reports on the API server, and entries are the entries in
 // the Node's spec. records are all records by slot. written is the time of the last write, or zero.
 //
-// A probe without state keeps the reported state. But if the container has started after that state was probed, or if
-// no state is reported yet, the state is Unknown. The state is also Unknown if the probe in the spec has changed
-// since the result. Reports about other probes and other Pods are dropped. If the state is the same, Changed is kept.
-// If the message is the same too, Probed is also kept.
+// If the record of a probe has no state, the reported state is kept. However, if the container has started after the
+// reported state was probed, or if no state was reported yet, the state is Unknown. The state is also Unknown if the
+// probe in the spec has changed since the result. Reports about probes and Pods without an entry are removed. If the
+// state of a probe has not changed, the time Changed stays as reported before; if the message has not changed either,
+// the time Probed also stays.
 func Publish(before []Report, entries []Entry, records map[Slot]Record, rhythm Rhythm, written, now time.Time) Publication {
 	p := &publishing{rhythm: rhythm, now: now}
 	old := statesBySlot(before)

@@ -25,7 +25,7 @@ func report(pod string, states ...probing.ProbeState) probing.Report {
 	return probing.Report{Namespace: "ns", Name: pod, UID: types.UID(pod), States: states}
 }
 
-// said returns a reported state that has held since second 5. probed is the second of the result.
+// said returns a reported state that was reached at second 5. probed is the second of the last result.
 func said(name string, state probing.State, message string, probed float64) probing.ProbeState {
 	return probing.ProbeState{Name: name, State: state, Message: message, Probed: at(probed), Changed: at(5)}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Holder needs copies of Secrets, such as a job that pulls images.
+// Holder is an object that needs copies of Secrets, such as a job that pulls images.
 type Holder struct {
 	// Name identifies the holder, and is unique among the holders of all namespaces.
 	Name string
@@ -42,9 +42,9 @@ type Copy struct {
 	Content Content
 }
 
-// Plan says what to do with copies. Make and refresh copies first, then correct the references to copies, and drop
-// copies at the end. A copy appears in a single list. If Make, Refresh and Drop are empty, holders that were not
-// passed to Synced have no copies, and their finalizers may be removed.
+// Plan has the next actions on copies. Make and refresh copies first, then correct the references to copies, and
+// delete the copies in Drop at the end. A copy appears in a single list. If Make, Refresh and Drop are empty, holders
+// that were not passed to Synced have no copies, and their finalizers may be removed.
 type Plan struct {
 	// Make are copies to create.
 	Make []Copy
@@ -59,12 +59,13 @@ type Plan struct {
 	Why reason.List
 }
 
-// Synced decides which copies to make, refresh and drop, for all holders that still need copies. A holder in copies
-// that is not in holders is removed from its copies. If the namespace of the copies does not exist, pass no copies.
+// Synced decides which copies to make, refresh and delete, for all holders that still need copies. A name in
+// Copy.Holders is removed if no such holder is in holders. If the namespace of the copies does not exist, pass no
+// copies.
 //
 // Each copy has only the entries that its holders need: see [Cut]. Holders that need the same entries of a Secret
 // share a copy. A holder keeps its copy unless the entries change, so that references to copies seldom change. If a
-// Secret was not read, or is missing in sources, its holders keep their copies as before.
+// Secret was not read, or is missing in sources, the copies of the Secret are not changed.
 func Synced(sources []Source, copies []Copy, holders []Holder) Plan {
 	s := syncer{
 		have: map[types.NamespacedName][]Copy{}, want: map[types.NamespacedName][]Holder{},
@@ -177,11 +178,11 @@ func (s *syncer) group(secret *corev1.Secret, want []Holder) (shares []share) {
 }
 
 // place assigns a copy to each share: the copy with most of the share's holders, or else a copy with equal content.
-// Unassigned copies are dropped.
+// Copies without a share are deleted (Plan.Drop).
 func (s *syncer) place(source types.NamespacedName, have []Copy, shares []share) {
 	copyOf := slices.Repeat([]int{-1}, len(shares))
 	taken := map[int]bool{}
-	for _, fits := range []func(share, Copy) int{shared, equal} { // holders of every share precede equal content
+	for _, fits := range []func(share, Copy) int{shared, equal} { // common holders precede equal content
 		for i, sh := range shares {
 			if copyOf[i] < 0 {
 				copyOf[i] = best(sh, have, taken, fits)

@@ -31,7 +31,7 @@ func holder(name, source string, refs ...string) pullsecret.Holder {
 	return h
 }
 
-// copyOf returns a copy of a Secret, cut to images.
+// copyOf returns a copy of a Secret, with only the entries for the given images (Cut).
 func copyOf(name string, secret corev1.Secret, holders string, refs ...string) pullsecret.Copy {
 	content, _ := pullsecret.Cut(&secret, holder("", "", refs...).Images...)
 	return pullsecret.Copy{Name: name, Source: named(secret.Name), Holders: strings.Fields(holders), Content: content}
@@ -247,8 +247,8 @@ func TestPlanOf(t *testing.T) {
 }
 
 // FuzzCourse: jobs are created and deleted, Secrets change, disappear and cannot be read, and the manager dies
-// between two of its writes. After a complete pass without errors, each copy has exactly the entries that its jobs
-// need, and a second pass changes nothing.
+// between two of its writes. After a complete reconcile without errors, each copy has exactly the entries that its
+// jobs need, and a second reconcile changes nothing.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(120) {
 		f.Add(seed)

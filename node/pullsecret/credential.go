@@ -49,7 +49,7 @@ func (c Credential) String() string {
 func (c Credential) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
 // kinds splits a credential by kind. A user name without a password is ignored if there is a token, because docker
-// stores a placeholder as user name beside an identity token.
+// stores a placeholder as user name together with an identity token.
 func (c Credential) kinds() (out []Credential) {
 	none := Credential{Registry: c.Registry, Source: c.Source}
 	hasToken := c.IdentityToken != "" || c.RegistryToken != ""

@@ -12,8 +12,8 @@
 //
 // A registry name matches as in the kubelet (pkg/credentialprovider/keyring.go). The registry name must have the same
 // number of host labels as the image, and may have globs inside a label. The ports must be equal. The path of the
-// registry name must be a prefix of the image's path, compared by character. More specific registry names come first.
-// If no other name matches an image of Docker Hub, the credentials of "index.docker.io" are used.
+// registry name must be a prefix of the image's path, compared by character. Credentials with more specific registry
+// names come first. If no other name matches an image of Docker Hub, the credentials of "index.docker.io" are used.
 //
 // # Differences from the kubelet
 //
@@ -27,8 +27,8 @@
 //
 // # Copies
 //
-// A node agent may read Secrets in a single namespace, so a manager copies Secrets there. [Cut] reduces a Secret to the
-// entries for given images, and [Synced] decides which copies to make, to refresh and to drop.
+// A node agent may read Secrets in a single namespace, so a manager copies Secrets there. [Cut] reduces a Secret to
+// the entries for given images, and [Synced] decides which copies to make, refresh and delete.
 //
 // # Secrecy
 //

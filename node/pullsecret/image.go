@@ -32,7 +32,7 @@ func Match(pattern string, image Image) bool {
 	return err == nil && place.matches(image)
 }
 
-// place is a registry, or a part of a registry, to which credentials apply.
+// place is a parsed registry name: the registry, or the part of a registry, to which credentials apply.
 type place struct {
 	key    string   // the registry name without scheme, user and API version
 	labels []string // the host's labels, with globs

@@ -15,7 +15,8 @@ type Keyring struct {
 	rings []*ring
 }
 
-// ring is a part of a keyring, with its own order of credentials.
+// ring is a part of a keyring. Each ring sorts its credentials by registry name, and the rings are tried one after
+// another.
 type ring struct {
 	keys []key
 }

@@ -15,8 +15,9 @@ const redacted = "[redacted]"
 
 // These are lengths in bytes.
 const (
-	// shortest is the length of the shortest password or token that is replaced alone. For a shorter value the whole
-	// text is replaced, because the positions of the gaps could reveal the value.
+	// shortest is the length of the shortest password or token of which only the occurrences are replaced. If a
+	// shorter value occurs, the whole text is replaced, because the positions of the replaced characters could reveal
+	// the value.
 	shortest = 4
 	// shortestName is the length of the shortest user name that is replaced, because short names such as "AWS" and
 	// "user" are not secret.

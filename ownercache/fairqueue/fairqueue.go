@@ -9,9 +9,10 @@
 //		RateLimiter:             fairqueue.PerNamespace(nil),
 //	}
 //
-// [New] makes a queue in which namespaces take turns, and in which the last free worker is kept for a further
-// namespace. [PerNamespace] makes a rate limiter in which a namespace's failures delay only its own retries. Queue and
-// rate limiter can be used separately. All cluster-scoped objects together count as a namespace.
+// [New] makes a queue in which namespaces take turns, and in which the last free worker only takes requests of a
+// namespace that occupies no worker yet. [PerNamespace] makes a rate limiter in which a namespace's failures delay
+// only its own retries. Queue and rate limiter can be used separately. All cluster-scoped objects together count as a
+// namespace.
 package fairqueue
 
 import (

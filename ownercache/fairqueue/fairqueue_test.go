@@ -192,7 +192,7 @@ func TestPerNamespace(t *testing.T) {
 		if n := limiter.NumRequeues(request("bad/0")); n != 2 || limiter.NumRequeues(request("other/0")) != 0 {
 			t.Errorf("%d retries, want 2", n)
 		}
-		// The limiter of a namespace without failing requests is dropped, and the next failure gets a new limiter.
+		// The limiter of a namespace without failing requests is removed, and the next failure gets a new limiter.
 		limiter.When(request("good/2"))
 		limiter.Forget(request("good/1"))
 		limiter.Forget(request("good/1"))

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// turn is the state of the goroutine that answers the requests for an object.
+// turn is the state, for a single object, of the goroutine that decides the requests for the object and writes the
+// ledger.
 type turn[O client.Object, L any] struct {
 	newest O
 	known  bool
@@ -31,9 +32,9 @@ type turn[O client.Object, L any] struct {
 
 const (
 	// attempts is how often a request is decided again after a conflict, within about half a second. retries is the
-	// length of the first pause, and each further pause is longer by the same amount: a writer whose write failed must
-	// write before the other writers write again. A slow write, or a write without a response, counts as three conflicts
-	// (dear).
+	// length of the first pause, and each further pause is longer by the same amount. The pauses are short, so that a
+	// process whose write failed writes again before other processes do. dear is the weight of a slow write, or of a
+	// write without a response, compared with a conflict.
 	attempts = 20
 	dear     = 3
 	retries  = time.Millisecond
@@ -46,9 +47,9 @@ const (
 	// confirms is how long a read from the API server stays valid if nothing is written. A cache may be stale for
 	// longer than this time.
 	confirms = time.Second
-	// prompt is the longest duration of a write after which its decision is still valid, because the times in the
-	// ledger's entries are from before the write. If the writes of all attempts take longer than prompt, the last
-	// attempt's write may take up to tolerable.
+	// prompt is the longest duration of a write after which its decision is still valid: entries of the ledger
+	// expire, and their times are from before the write. If the writes of all attempts take longer than prompt, the
+	// last attempt's write may take up to tolerable.
 	prompt    = time.Second
 	tolerable = 3 * time.Second
 )
@@ -56,13 +57,13 @@ const (
 // errReplaced means that another object of the same name has replaced the object.
 var errReplaced = errors.New("the object was replaced")
 
-// errNotKept means that the object returned by the API server does not contain the written ledger.
+// errNotKept means that the API server's response to a write has a different ledger than the write.
 var errNotKept = errors.New("the ledger was not kept")
 
 // pause returns the time until the next attempt. During the pause, requests queue up and other processes can write to
 // the object. After a failure, the time depends on the name of the first request, which no other process has, so that
-// two processes do not conflict again and again. Otherwise the time depends on the object, so that a request for
-// several objects does not find all objects busy at the same moment.
+// two processes do not conflict again and again. Otherwise the time depends on the object, so that a client that
+// needs several objects does not meet pauses of all objects at the same moment.
 func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	if t.failed > 0 {
 		most := retries * time.Duration(min(t.failed, attempts))
@@ -72,7 +73,7 @@ func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	return min(max(t.stored.Add(gap).Sub(now), retries), gap) + spread(retries, object, 0)
 }
 
-// spread returns a fraction of a duration. The fraction depends only on the name and the number.
+// spread returns a fraction of the duration most. The fraction is pseudo-random and depends only on name and n.
 func spread(most time.Duration, name string, n int) time.Duration {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, name, n)
@@ -97,8 +98,8 @@ func (t *turn[O, L]) writes(stored O, at time.Time) {
 	t.newest, t.known, t.stored, t.failed = stored, true, at, 0
 }
 
-// attempt answers the requests and stores the ledger in a single write. The result rest has the requests that must be
-// decided again.
+// attempt answers the requests and stores the ledger in a single write. rest are the requests that must be decided
+// again.
 func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
 	base, err := s.base(ctx, o, batch)
 	if err != nil {
@@ -126,8 +127,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 			answer(held, nil)
 			return nil
 		}
-		// The write took so long that the new entries may soon expire. The requests are decided again at once, and the
-		// decision may find that the entries are still valid.
+		// The write took so long that the new entries may soon expire. The requests are decided again at once; if the
+		// entries are still valid, the next decision keeps the entries.
 		o.stored = time.Time{}
 		var last error
 		if took >= tolerable {
@@ -195,7 +196,7 @@ func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, e
 }
 
 // decide decides the requests one after the other, and answers a request at once if the answer needs neither a read
-// nor a write. The result held has the other requests, and then is the greatest of their Needs.
+// nor a write. held are the requests that need a read or a write, and then is the greatest of their Needs.
 func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Need) {
 	present := s.config.Ledger(base)
 	ledger, then = present, Answer
@@ -230,7 +231,7 @@ func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held 
 }
 
 // misused returns an error if a decision has changed the ledger although its Need says that nothing must be stored:
-// without the changed ledger, the next decision would grant the same share again.
+// the changed ledger would not be stored, so the next decision would grant the same share again.
 func (s *Statuses[O, L]) misused(needs Need, before, after L) error {
 	switch {
 	case needs == Store:

@@ -51,7 +51,8 @@ func places() []subsets.Place {
 }
 
 // Example: webhooks in two processes reserve places for eight Pods at the same time. Three Pods get places in zone-a,
-// and the other Pods in zone-b. If a webhook asks again for a Pod, even in another process, the Pod keeps its place.
+// and the other Pods in zone-b. If a webhook reserves a place for the same Pod again, even in another process, the
+// Pod gets the same place.
 func Example() {
 	ctx := context.Background()
 	spread := &Spread{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "w"}}

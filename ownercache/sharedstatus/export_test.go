@@ -1,6 +1,6 @@
 package sharedstatus
 
-// Remembered returns how many objects are remembered.
+// Remembered returns the number of objects about which the Statuses have records.
 func (s *Statuses[O, L]) Remembered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

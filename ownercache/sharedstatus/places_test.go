@@ -63,7 +63,8 @@ func (w *world) taken() int {
 	return line.Taken()
 }
 
-// count simulates a pass of the controller after the given time.
+// count simulates a reconcile of the controller after the given time: the controller counts the Pods and writes the
+// count.
 func (w *world) count(after time.Duration, pods ...subsets.Member) subsets.Tally {
 	w.t.Helper()
 	w.now.SetTime(w.now.Now().Add(after))
@@ -132,8 +133,8 @@ func TestPlaceOfAPod(t *testing.T) {
 	}
 }
 
-// TestGivenBack: if a Pod was not created after all, the controller's count removes the Pod's place after
-// Policy.CreatingFor, and reports the removal.
+// TestGivenBack: a place was reserved for a Pod that was never created. The controller's count removes the
+// reservation after Policy.CreatingFor, and reports the removal.
 func TestGivenBack(t *testing.T) {
 	w := newWorld(t, 1)
 	w.take(0, "created", false)

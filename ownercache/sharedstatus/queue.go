@@ -38,15 +38,16 @@ type object[O client.Object, L any] struct {
 }
 
 const (
-	// remembered is how long an object is remembered after its last request. After a minute every cache shows the
-	// stored version.
+	// remembered is how long the records about an object are kept after the last request. After this time, every
+	// cache is expected to show the last written version.
 	remembered = time.Minute
 	// crowd limits the number of requests about an object that are pending at the same time. Requests beyond the limit
 	// fail at once, so that clients retry: a webhook has limited capacity for all namespaces, and requests waiting for
 	// a single object must not use up the capacity.
 	crowd = 64
-	// moment is a short wait that lets requests made at the same time, such as the evictions of a drain, be decided
-	// together: the answers then depend on names, not on the scheduling of goroutines.
+	// moment is a short wait before the first decision. Requests made at the same time, such as the evictions of a
+	// drain, are then decided together, and the answers depend on the requests' names instead of the scheduling of
+	// goroutines.
 	moment = 10 * time.Microsecond
 )
 
@@ -98,7 +99,7 @@ func (s *Statuses[O, L]) enter(r *request[O, L], key client.ObjectKey) (*object[
 	return o, nil
 }
 
-// leave removes a finished request, and drops the records of objects without recent requests.
+// leave removes a finished request, and the records of objects without recent requests.
 func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +139,7 @@ func (s *Statuses[O, L]) work(o *object[O, L]) {
 	}
 }
 
-// sleep waits, but returns early if nobody waits for the answer any more.
+// sleep waits for the duration d, but returns early if ctx ends, because no caller waits for an answer any more.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -148,8 +149,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gather adds the waiting requests to the requests not answered yet, and drops requests whose callers no longer wait.
-// Requests with more failed attempts are first; requests with equally many are sorted by name.
+// gather adds the waiting requests to batch, the requests not answered yet, and removes requests whose callers no
+// longer wait. The result is sorted by the number of failed attempts, the highest number first, and then by name.
 func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*request[O, L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

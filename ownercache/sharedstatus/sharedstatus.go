@@ -1,5 +1,6 @@
-// Package sharedstatus stores decisions in a status with several writers: replicas of a webhook take shares from a
-// ledger in the status of an object, and a controller recounts the ledger.
+// Package sharedstatus stores decisions in a status with several writers. A ledger in the status of an object, such
+// as the disruptions used of a budget, has an entry for each share that was granted. Replicas of a webhook add
+// entries, and a controller counts anew and removes entries.
 //
 // The caller says where in the object the ledger is stored, and how to decide:
 //
@@ -24,10 +25,10 @@
 //
 // # Unused shares
 //
-// An entry of the ledger reserves a share until the counting controller drops the entry: when the Pod exists, was
+// An entry of the ledger reserves a share until the counting controller removes the entry: when the Pod exists, was
 // deleted, or has not appeared for some time. If a request fails later, or a process dies after the write, the
-// controller's next count removes the entry. The controller must write on condition that the object has not changed, as
-// ownercache.View.WriteSharedStatus does.
+// controller's next count removes the entry. The controller must write on condition that the object has not changed,
+// as ownercache.View.WriteSharedStatus does.
 //
 // RBAC: get on the kind of the object, list and watch if the client reads from a cache, and patch on its status.
 package sharedstatus
@@ -54,16 +55,16 @@ var (
 	ErrContended = errors.New("others ask for the object, or change it, at the same time")
 )
 
-// Need is what must be done before a decision's answer may be returned.
+// Need says which request to the API server must come before the answer of a decision may be returned.
 type Need uint8
 
 const (
-	// Confirm means that an up-to-date object is needed: the answer does not change the ledger, but depends on a ledger
-	// that may be outdated. The API server is asked at most once a second for each object.
+	// Confirm means that the object must be read from the API server: the answer does not change the ledger, but
+	// depends on a ledger that may be outdated. Each object is read at most once a second.
 	Confirm Need = iota
 	// Store means that the ledger must be stored before the answer is returned.
 	Store
-	// Answer means that nothing must be done: the answer is right whatever other processes write.
+	// Answer means that no request is needed: the answer is right whatever other processes write.
 	Answer
 )
 
@@ -73,8 +74,9 @@ type Config[O client.Object, L any] struct {
 	Ledger func(O) L
 	// Store writes a ledger into the status of the given object. Store may modify the object. Required.
 	Store func(O, L)
-	// Kept returns an error if the ledger returned by the API server after a write is not the written ledger: a later
-	// request would then take the same share again. If Kept is nil, the ledgers must be equal.
+	// Kept compares got, the ledger in the API server's response to a write, with want, the written ledger. Kept
+	// returns an error if the new entries are missing: a later request would then take the same share again. If Kept
+	// is nil, the ledgers must be equal.
 	Kept func(got, want L) error
 	// Noun is the word for an object in errors; "object" if empty.
 	Noun string
@@ -143,7 +145,7 @@ const successors = 3
 // If the object was replaced by another object with the same name, Ask decides on the new object. The error is
 // ErrGone only if the API server has no such object. Other errors are ErrContended, and the errors of a failed read
 // or write, of a cancelled context, or of an object that does not keep the stored ledger. After an error, the answer
-// has no meaning, and nothing is granted. If the ledger was stored nevertheless, the controller's next count removes
+// has no meaning, and nothing is granted. If the entry was stored nevertheless, the controller's next count removes
 // the entry.
 func Ask[O client.Object, L, A any](
 	ctx context.Context, s *Statuses[O, L], key client.ObjectKey, name string, decide func(object O, before L) (after L, answer A, then Need),

@@ -25,8 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/sharedstatus"
 )
 
-// The tests use PodDisruptionBudgets as objects, because their status has a map. The map is the ledger, with an entry
-// for each name that has taken a place.
+// The tests use PodDisruptionBudgets as objects. A map in their status (disruptedPods) serves as the ledger, with an
+// entry for each name that has taken a place.
 type (
 	object = policyv1.PodDisruptionBudget
 	ledger = map[string]metav1.Time
@@ -183,7 +183,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// unwrapped returns the API error among joined errors, as the result of the write.
+// unwrapped returns the API error among joined errors, for a fault that returns only this error.
 func unwrapped(err error) error {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status
@@ -424,7 +424,7 @@ func TestAnswerWaitsForTheWrite(t *testing.T) {
 	})
 }
 
-// TestForgets: records about objects without recent requests are dropped.
+// TestForgets: the Statuses remove the records about objects without recent requests.
 func TestForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 50

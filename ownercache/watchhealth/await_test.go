@@ -89,8 +89,8 @@ func follow(t *testing.T, watches *watchhealth.Watches, s toolscache.ListerWatch
 	return informer, ctx
 }
 
-// TestAwaitAfterARest: after watches that were closed soon, the informer waits before it opens the next watch. Events
-// from this wait are in the cache before Await returns.
+// TestAwaitAfterARest: if the API server closes watches soon after their start, the informer waits before the next
+// watch. Events from the time of this wait are in the cache before Await returns.
 func TestAwaitAfterARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &remembering{flapping: true, delay: 20 * time.Millisecond}

@@ -39,9 +39,9 @@ func crdKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
 
-// FollowCRDs returns CRDs for the given kinds and their resources. Nothing is known before Start. The client, and
-// group and plural of each kind, are required: with a wrong group or plural, CRDs would never find the definition,
-// and the kind would count as absent.
+// FollowCRDs returns CRDs for the given kinds and their resources. Before Start, the state of all kinds is Unknown.
+// The client, and group and plural of each kind, are required: with a wrong group or plural, CRDs would never find
+// the definition, and the kind would count as absent.
 func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resource) (*CRDs, error) {
 	if c == nil {
 		return nil, errors.New("watchhealth: FollowCRDs needs a client")
@@ -126,7 +126,7 @@ func (d *CRDs) tell() {
 }
 
 // Start watches the definitions until ctx ends. Start CRDs before the manager: a manager waits until its caches are
-// synced, and without CRDs the cache of an absent kind is not synced.
+// synced, and the cache of an absent kind is synced only if CRDs report that the kind is absent.
 func (d *CRDs) Start(ctx context.Context) error {
 	if d.started.Swap(true) {
 		return errors.New("watchhealth: CRDs can be started once")

@@ -1,4 +1,4 @@
-// Package watchhealth answers "is the watch of a cache up, and is there anything to watch?".
+// Package watchhealth answers "is the watch of a cache open, and does the API server serve the kind?".
 //
 // A webhook decides on objects in caches. A cache whose watch is broken continues to return outdated objects, and a
 // new object silently has no effect. For example, a write to a CustomResourceDefinition closes all watches of the

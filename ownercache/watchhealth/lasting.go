@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// blink is the longest gap after which a watch is opened again without listing the objects. After a longer gap,
-	// missed events would arrive at an unknown later time, so nobody could tell when the cache is up to date again.
+	// blink is the longest gap after which a watch is opened again without listing the objects. After a longer gap, a
+	// watch would send the missed events without saying which event is the last, so nobody could tell when the cache
+	// is up to date again.
 	blink = 100 * time.Millisecond
 	// lasts is how long a watch must last to count as healthy.
 	lasts = time.Second
@@ -64,8 +65,9 @@ func (w *lastingWatch) follow(ctx context.Context) {
 	}
 }
 
-// rest waits for a fraction of the time since the failures began, so that the watch is restored soon after a short
-// outage. If the presence of the kind changes, rest returns early.
+// rest waits for d before the next attempt, but not less than firstRest and not more than longestRest. The caller
+// passes a fraction of the time since the failures began, so that the watch is open again soon after a short outage.
+// If the presence of the kind changes, rest returns early.
 func (w *lastingWatch) rest(ctx context.Context, d time.Duration) {
 	_, changed := w.presence()
 	select {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDifferencesDoNotGoBack: the resourceVersion of the store never decreases, whatever a list returns, because
-// controllers wait until the store has reached the versions of their writes.
+// controllers wait until the store has reached the resourceVersions of their writes.
 func TestDifferencesDoNotGoBack(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	watches, err := New(Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})

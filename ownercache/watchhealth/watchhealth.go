@@ -35,7 +35,8 @@ const (
 type State int
 
 const (
-	// Unknown means that nobody knows: the informer sends requests, and failures are reported.
+	// Unknown means that the state is not known (yet): the informer sends requests, and Watches report failed
+	// requests.
 	Unknown State = iota
 	// Served means that the API server serves the kind.
 	Served
@@ -229,13 +230,13 @@ func (k *kindWatch) now() (state, <-chan struct{}) {
 	return k.state, k.changed
 }
 
-// up records that the cache is up to date once its store has reached a version.
+// up records that the watch is open, and that the cache is up to date as soon as the store has reached a version.
 func (k *kindWatch) up(version string) { k.set(state{current: true, version: version}) }
 
-// empty records that there is nothing to watch.
+// empty records that the API server does not have the kind, so that there is nothing to watch.
 func (k *kindWatch) empty() { k.set(state{current: true, absent: true}) }
 
-// down records that the cache may be outdated.
+// down records that the watch is broken, so that the cache may be outdated.
 func (k *kindWatch) down(err error) { k.set(state{err: err}) }
 
 func (k *kindWatch) set(next state) {
@@ -297,8 +298,8 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 		k.listAgain.Store(true)
 		return emptyList(), nil
 	}
-	// A list at resourceVersion 0 comes from the API server's watch cache, which may be stale, and Await could not
-	// notice this.
+	// A list at resourceVersion 0 comes from the API server's watch cache. The watch cache may be stale, and Await
+	// could not notice that the list is stale.
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}
@@ -310,8 +311,9 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 	if k.config.Presence == nil || !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	// One cause is a CustomResourceDefinition that does not serve the version. A manager that waits for all caches to
-	// sync must not wait for such a kind. Await, however, waits for such a kind.
+	// The API server returns NotFound, for example because the CustomResourceDefinition does not serve the version. A
+	// manager that waits for all caches to sync must not wait for such a kind, so the informer gets an empty list.
+	// Await, however, waits for such a kind.
 	k.listAgain.Store(true)
 	return emptyList(), nil
 }

@@ -222,8 +222,8 @@ func filled(t *testing.T) (*server, *watched) {
 	return s, c
 }
 
-// TestClosedWatchIsOpenedAgainWithinASecond: client-go's own reflector doubles its wait with each close, up to a
-// minute.
+// TestClosedWatchIsOpenedAgainWithinASecond: a watch that the API server closes is open again within a second.
+// client-go's own reflector would double its wait with each closed watch, up to a minute.
 func TestClosedWatchIsOpenedAgainWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -307,8 +307,8 @@ func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 	})
 }
 
-// TestErrorsAreFollowedByAList: a watch that ends with an error may have missed events, even if its resourceVersion
-// has not expired.
+// TestErrorsAreFollowedByAList: after a watch that ends with an error, the objects are listed again, because the
+// watch may have missed events even if its resourceVersion has not expired.
 func TestErrorsAreFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := filled(t)
@@ -484,7 +484,7 @@ func TestRestsGrow(t *testing.T) {
 	})
 }
 
-// TestSlowListsRestToo: waits grow even if each failed list takes a long time.
+// TestSlowListsRestToo: the waits between attempts grow even if each failed list takes a long time.
 func TestSlowListsRestToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := filled(t)

@@ -19,8 +19,8 @@ import (
 // draft is a Pod to be created, and the labels and references of the Pod that no webhook may change.
 type draft struct {
 	pod *corev1.Pod
-	// name and generateName are the Pod's names before the request. prefix is what the created Pod's name must begin
-	// with; empty if any name is allowed.
+	// name and generateName are the Pod's names before the request. The created Pod's name must begin with prefix; if
+	// prefix is empty, any name is allowed.
 	name, generateName, prefix string
 	// revision is the value of the revision label, and node the Node for the Pod; empty if not used.
 	revision, node string
@@ -35,10 +35,10 @@ func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
 
 // Create creates a Pod of the owner. A webhook or policy can remove the owner reference, a label of the selector or
 // the revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would
-// create another Pod in every pass. Create sends no request for a Pod that already lacks the reference or such a
-// label (UnusablePod). Create returns an error for an owner being deleted (OwnerDeleting), and if the Rules are
-// invalid (podcontrol.InvalidRules), because the loop over single Pods would never open the Pod's gate. If the Turn
-// has a History, every Pod needs a revision label.
+// create another Pod in every reconcile. Create sends no request if the given Pod lacks the reference or such a label
+// (UnusablePod). Create returns an error for an owner being deleted (OwnerDeleting), and if the Rules are invalid
+// (podcontrol.InvalidRules), because the loop over single Pods would never open the Pod's gate. If the Turn has a
+// History, every Pod needs a revision label.
 func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
 	return t.create(ctx, t.draftOf(pod))
 }

@@ -23,7 +23,7 @@ func prepares(change func(*corev1.Pod)) executor.PodTemplates {
 }
 
 // TestCreatePodsRefuses: CreatePods sends no request for a Pod that the owner would not count, or would consider
-// outdated. Otherwise the controller would create such a Pod in each pass.
+// outdated. Otherwise the controller would create such a Pod in each reconcile.
 func TestCreatePodsRefuses(t *testing.T) {
 	for name, change := range map[string]func(p *turn, from *executor.PodTemplates){
 		"no revision": func(p *turn, from *executor.PodTemplates) {
@@ -75,7 +75,8 @@ func TestCreatePodsRefuses(t *testing.T) {
 	}
 }
 
-// TestBeforeChanges: PodTemplates.Before may complete a Pod, but may not change the Pod's identity.
+// TestBeforeChanges: PodTemplates.Before may complete a Pod, but may not change the Pod's name, namespace, owner
+// reference or revision label.
 func TestBeforeChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"name":      func(pod *corev1.Pod) { pod.Name = "web-7" },

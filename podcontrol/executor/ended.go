@@ -17,11 +17,11 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// errEnded is the reason why an ended Pod is not deleted yet: the previous Pod with the same ordinal, or on the same
-// Node, has ended as well.
+// errEnded is the reason for the wait before an ended Pod is deleted: the previous Pod with the same ordinal, or on
+// the same Node, has ended as well.
 var errEnded = errors.New("the Pod before has ended as well")
 
-// endedIn describes the attempts to replace ended Pods that have the same place: an ordinal or a Node. The first
+// endedIn describes the attempts to replace ended Pods in the same place. A place is an ordinal or a Node. The first
 // attempt is made at once. Later attempts are delayed as in Kubernetes (pkg/controller/daemon/daemon_controller.go).
 func endedIn(owner client.Object, place string) fanout.Attempt {
 	return fanout.Attempt{
@@ -56,8 +56,8 @@ func (t *Turn[O]) PerNode(o podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	return t.Set.PerNode(o)
 }
 
-// placeOf returns the key for counting deletions of ended Pods: the Node if PerNode was called, otherwise the name of
-// a Pod with an ordinal, or "".
+// placeOf returns the place under which deletions of ended Pods are counted: the Node if PerNode was called,
+// otherwise the name of a Pod with an ordinal, or "".
 func (t *Turn[O]) placeOf(pod *corev1.Pod) string {
 	if t.byNode {
 		node, _ := nodefit.NodeOf(pod)

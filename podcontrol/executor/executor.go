@@ -14,13 +14,15 @@
 //   - Only one of the two loops works on a Pod at a time, and only on the version of the Pod for which the decision was
 //     made: otherwise the end of an update could open a gate that the start of another update has just closed.
 //   - An update that the API server, a quota or a webhook refuses is tried again after five minutes, because each
-//     attempt takes the Pod out of service. An update to another revision is tried at once. If the rules allow, the Pod
-//     is recreated instead. The owner learns of refusals in the second loop from [Turn.Unfinished].
+//     attempt takes the Pod out of service. An update to another revision is tried at once. If the rules allow, the
+//     Pod is recreated instead. [Turn.Unfinished] returns the refusals of the second loop, for the status of the
+//     owner.
 //   - If a deletion, or the end of an update, is refused, it is tried again after 10 seconds, then 20, and so on up to
 //     five minutes, for each Pod separately.
 //   - If Pods have an ordinal or a Node, Pods that end again and again are not replaced in a fast loop: see
 //     [Turn.Ended].
-//   - While a disruption budget refuses, no Pod protected by the budget is taken out of service: see Options.Permit.
+//   - While a disruption budget allows no disruption, no Pod of the budget is taken out of service: see
+//     Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's Kubernetes events and metrics.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's
@@ -132,8 +134,8 @@ type Event struct {
 
 // Options are options of an Executor. Rules is required.
 type Options[O client.Object] struct {
-	// Rules returns what an owner's spec says about its Pods. Rules must depend only on the owner, and must be safe for
-	// concurrent use.
+	// Rules returns the settings for Pods in an owner's spec. Rules must depend only on the owner, and must be safe
+	// for concurrent use.
 	Rules func(owner O) podcontrol.Rules
 	// Observe is called with each Event; nil for none. Observe must not block, and be safe for concurrent use.
 	Observe func(owner O, e Event)
@@ -146,12 +148,13 @@ type Options[O client.Object] struct {
 	AfterDelete func(ctx context.Context, t *Turn[O], pod *corev1.Pod) error
 	// Permit is called before a Pod is taken out of service: before the Pod is deleted, changed in place or marked to
 	// wait for its hook, and before its readiness gate is closed. An error says why the action must wait, for example
-	// because no more Pods of a disruption budget may be unavailable. The pass continues with other Pods, and the owner
-	// is requeued after a second. Such a wait is no failure: no Event and no error report the wait, but Turn.Waiting
-	// lists the wait. A disruption budget must count the Pods as Members does; the budget uses the last stored count,
-	// which may be older than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use. Optional.
+	// because no more Pods of a disruption budget may be unavailable. The Turn continues with other Pods, and the
+	// owner is requeued after a second. Such a wait is no failure: no Event and no error report the wait, but
+	// Turn.Waiting lists the wait. A disruption budget must count the Pods as Members does. The budget uses its last
+	// stored count, which may be older than the Turn: see guard.Guard.Permit. Permit must be safe for concurrent use.
+	// Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
-	// Merger knows which patches the API server supports.
+	// Merger merges the changes of a Pod into patches of the kinds that the API server supports.
 	Merger podpatch.Merger
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
@@ -228,9 +231,9 @@ func (x *Executor[O]) take(pod types.UID) (done func(), ok bool) {
 	return func() { x.busy.Delete(pod) }, true
 }
 
-// takeNewest is like take, for a Pod of a View. ok is also false if the Pod has changed since the View was made, or if
-// the cache does not show all writes of the loop for single Pods. The Pod's annotations record the progress of an
-// update, and a decision on an older version of the Pod would undo the progress.
+// takeNewest is like take, for a Pod of a View. ok is also false if the Pod has changed since the View was made, or
+// if the cache does not show all writes of the loop over single Pods yet. The Pod's annotations record the progress
+// of an update, and a decision on an older version of the Pod would undo the progress.
 func (x *Executor[O]) takeNewest(ctx context.Context, pod *corev1.Pod) (done func(), ok bool) {
 	if done, ok = x.take(pod.UID); !ok {
 		return nil, false

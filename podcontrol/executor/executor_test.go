@@ -130,7 +130,7 @@ func (w *world) deliver() {
 	w.must(w.Deliver(w.t.Context()))
 }
 
-// add stores a running Pod of the ReplicaSet, and shows the Pod to the cache.
+// add stores a running Pod of the ReplicaSet in the API server and in the cache.
 func (w *world) add(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
 	view := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web"}}
@@ -160,7 +160,7 @@ func (w *world) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// begin begins a pass of the ReplicaSet.
+// begin begins a Turn, that is a single reconcile, of the ReplicaSet.
 func (w *world) begin() *turn {
 	w.t.Helper()
 	v, result, err := w.cache.Observe(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
@@ -180,7 +180,7 @@ func (w *world) beginAt(h *revision.History) *turn {
 	return p
 }
 
-// beginWith is like begin, and reads the given Pods.
+// beginWith begins a Turn whose Set is read from the given Pods.
 func (w *world) beginWith(pods ...*corev1.Pod) *turn {
 	w.t.Helper()
 	p := w.begin()
@@ -206,7 +206,7 @@ func (w *world) loop(name string) (ctrl.Result, error) {
 	return w.x.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
 }
 
-// check compares the requests and events since the last check.
+// check compares the requests and events since the last check with the expected requests and events.
 func (w *world) check(what string, requests, events []string) {
 	w.t.Helper()
 	if diff := cmp.Diff([][]string{requests, events}, [][]string{w.Requests(), w.events}); diff != "" {
@@ -256,8 +256,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestUpdateInPlace follows the update of a Pod from the owner's pass to the loop over single Pods. Each change is
-// reported once.
+// TestUpdateInPlace follows the update of a Pod, begun in the reconcile of the owner and finished by the loop over
+// single Pods. Each change is reported once.
 func TestUpdateInPlace(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")
@@ -301,7 +301,7 @@ func TestUpdateInPlace(t *testing.T) {
 func TestRefusedUpdate(t *testing.T) {
 	for _, tc := range []struct {
 		policy podcontrol.Policy
-		// These are the requests and events of the first pass, and of a pass during the wait.
+		// These are the expected requests and events of the first reconcile, and of a reconcile during the wait.
 		first, second       []string
 		told, toldLater     []string
 		refusedLater, reset bool
@@ -341,7 +341,7 @@ func TestRefusedUpdate(t *testing.T) {
 			}
 			p = w.begin()
 			p.Set = set
-			_ = p.Unfinished() // called in a pass that does not read the Pod
+			_ = p.Unfinished() // called in a reconcile that has not read the Pod
 			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
 				t.Errorf("after a pass that does not choose it the owner looks again in %v", result.RequeueAfter)
 			}
@@ -437,8 +437,8 @@ func TestRefusedDeletion(t *testing.T) {
 }
 
 // TestFailedFinish: while a webhook is down, the end of an update is retried after growing waits, which do not depend
-// on the back-off of the queue. When the Pod needs no change any more, the record of failures is dropped, so the next
-// failure has the shortest wait again.
+// on the back-off of the queue. When the Pod needs no change any more, the Executor forgets the failures, so the wait
+// after the next failure is the shortest again.
 func TestFailedFinish(t *testing.T) {
 	w := newWorld(t)
 	closed := func(pod *corev1.Pod) { // the update is done, and only the gate must be opened
@@ -481,7 +481,8 @@ func TestFailedFinish(t *testing.T) {
 	}
 }
 
-// TestReplacedBeforeDeletion: a Pod whose name another Pod has taken is not reported as a failed deletion.
+// TestReplacedBeforeDeletion: before the deletion, another Pod with a new UID has replaced the Pod of the same name.
+// No failed deletion is reported.
 func TestReplacedBeforeDeletion(t *testing.T) {
 	w := newWorld(t)
 	a := w.add("a")
@@ -494,7 +495,7 @@ func TestReplacedBeforeDeletion(t *testing.T) {
 	w.check("another Pod has the name", []string{"delete Pod a"}, nil)
 }
 
-// lose deletes a Pod as somebody else would.
+// lose deletes a Pod as another client, such as a user, would.
 func (w *world) lose(name string) error {
 	if err := w.WithWatch.Delete(w.t.Context(), w.pod(name).DeepCopy()); err != nil {
 		return err
@@ -598,8 +599,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestConflictsBackOff: a real conflict means that the Pod has changed, so an event follows. If a webhook causes
-// every conflict, no event follows, and the waits between the attempts must grow.
+// TestConflictsBackOff: a conflict of the API server itself means that the Pod has changed, so a watch event follows.
+// If a webhook answers every request with a conflict, no event follows, and the waits between the attempts must grow.
 func TestConflictsBackOff(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "PreparingNormal" })
@@ -700,8 +701,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableAfterRefusal: a write was refused, and before the next attempt the Pod becomes unreadable. Nothing is
-// tried again, so Unfinished reports the newer reason at once.
+// TestUnreadableAfterRefusal: a write was refused, and before the next attempt the Pod becomes unreadable. The loop
+// makes no further attempt, so Unfinished reports at once that the Pod is unreadable.
 func TestUnreadableAfterRefusal(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
@@ -721,8 +722,8 @@ func TestUnreadableAfterRefusal(t *testing.T) {
 	}
 }
 
-// TestOneLoopAtATime: while a loop writes to a Pod, the other loop does not change the Pod, and the owner's pass
-// starts no update from an older version of the Pod.
+// TestOneLoopAtATime: while a loop writes to a Pod, the other loop does not change the Pod, and the reconcile of the
+// owner starts no update from an older version of the Pod.
 func TestOneLoopAtATime(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")

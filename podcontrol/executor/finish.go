@@ -27,8 +27,9 @@ func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache
 	return x.cache.AddPodController(mgr, name, x, x.isUnfinished, options)
 }
 
-// isUnfinished reports whether a change of its owner's spec may let a Pod continue: the Pod is being updated, waits
-// for a hook, or is not ready. A new Pod's gate stays closed while the owner's rules are invalid.
+// isUnfinished reports whether the Pod must be reconciled after a change of the owner's spec, because the change may
+// end a wait: the Pod is being updated, waits for a hook, or is not ready. For example, a new Pod's gate stays closed
+// while the owner's rules are invalid.
 func (x *Executor[O]) isUnfinished(pod *corev1.Pod) bool {
 	state := x.control.StateOf(pod)
 	return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)
@@ -101,7 +102,7 @@ func (x *Executor[O]) lost(pod *corev1.Pod) error {
 }
 
 // over removes the record of a failed attempt at a Pod, and enqueues the owner. The owner's status still reports the
-// failure, and no event would announce that the failure is over.
+// failure, and no other event would make the owner's loop correct the status.
 func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
 		x.fanout.Backoff.Succeeded(view.Pod.UID, task)

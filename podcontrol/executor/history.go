@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// Templates are what a revision records.
+// Templates are the parts of an owner that a revision records.
 type Templates struct {
 	// Pod is the owner's Pod template. Required.
 	Pod *corev1.PodTemplateSpec
@@ -22,7 +22,8 @@ type Templates struct {
 	// observedGeneration in the owner's status: see revision.History.RecordClaims.
 	Claims   []corev1.PersistentVolumeClaim
 	Observed int64
-	// Collisions is the collisionCount in the owner's status, as for revision.Histories; nil if the owner has none.
+	// Collisions is the collisionCount in the owner's status, as for revision.Histories; nil if the status has no
+	// count.
 	Collisions *int32
 	// Stamp adds labels or annotations to a new revision; nil for none.
 	Stamp func(*revision.Decision)
@@ -51,13 +52,13 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) 
 			}
 		}
 		_, err = history.Write(ctx, t.Client, p.Cache.APIReader(), h, decision)
-		return false, err // the pass continues even if the revision is new
+		return false, err // the reconcile continues even if the revision is new
 	})
 }
 
-// Left returns the revisions without a controller that an earlier owner of the same name has left behind and that match
-// the Turn's Selector. If there is no Selector, Left returns none. SyncHistory reuses such revisions; the controller
-// decides whether to adopt them.
+// Left returns the revisions of an earlier owner of the same name that have no controller and match the Turn's
+// Selector. If there is no Selector, Left returns none. SyncHistory reuses such revisions; the controller decides
+// whether to adopt them.
 func (p *Parts[O]) Left(t *Turn[O]) (out []*appsv1.ControllerRevision) {
 	for _, orphan := range p.Cache.Revisions.Orphans(t.Owner.GetNamespace()) {
 		if p.isLeft(t, orphan) {
@@ -72,7 +73,8 @@ func (p *Parts[O]) isLeft(t *Turn[O], orphan *appsv1.ControllerRevision) bool {
 }
 
 // TruncateHistory deletes revisions that no Pod in the Set has, beyond the limit. keep lists the names of further
-// revisions to keep, such as the current revision. Call TruncateHistory even if other parts of a pass have failed.
+// revisions to keep, such as the current revision. Call TruncateHistory even if other parts of the reconcile have
+// failed.
 func (p *Parts[O]) TruncateHistory(ctx context.Context, t *Turn[O], limit int, keep ...string) error {
 	if t.History == nil || t.Set == nil {
 		return nil

@@ -9,9 +9,9 @@ import (
 )
 
 // Members returns the active Pods of a set, for the count of a disruption budget (disruption.Census.Members). A Pod
-// serves while it is ready, is not being updated, and does not wait for its hook before a deletion: a hook may drain
-// the Pod. Package rollout also counts such a Pod as unavailable. If the Pod has a readiness gate for updates, the
-// gate stays closed until the end of an update, so the Pod counts again as soon as the Pod is ready.
+// serves while the Pod is ready, is not being updated, and does not wait for its hook before a deletion: a hook may
+// drain the Pod. Package rollout also counts such a Pod as unavailable. If the Pod has a readiness gate for updates,
+// the gate stays closed until the end of an update, so the Pod counts again as soon as the Pod is ready.
 func Members(set *podcontrol.Set) []disruption.Member {
 	out := make([]disruption.Member, 0, len(set.Active))
 	for i := range set.Active {

@@ -19,7 +19,7 @@ import (
 // NameTaken means that a Pod cannot be created because another Pod, which its owner does not control, has the name.
 const NameTaken reason.Code = "NameTaken"
 
-// takenRetry is the time until the next check whether a Pod of somebody else still has a name: events of this Pod
+// takenRetry is the time until the next check whether another owner's Pod still has a name: events of this Pod
 // enqueue the owner only if ownercache.ControllerOptions.Numbered is set. The check reads the cache and sends no
 // request.
 const takenRetry = 10 * time.Second
@@ -29,8 +29,8 @@ const takenRetry = 10 * time.Second
 type NumberedTemplates struct {
 	// Current is the source of Pods of the current (old) revision. Required.
 	Current *appsv1.ControllerRevision
-	// Prepare completes a Pod that has its name, before the Pod is created, as in PodTemplates; nil for nothing.
-	// Prepare must be safe for concurrent use.
+	// Prepare completes a Pod before the Pod is created, as in PodTemplates; the Pod has its name already. Prepare
+	// may be nil. Prepare must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
 	// Before creates objects that must exist before a Pod, as in PodTemplates. Optional. An error of Before counts as an
 	// error of the Pod's creation. Before must be safe for concurrent use.
@@ -58,8 +58,9 @@ func (t *Turn[O]) CreateNumbered(ctx context.Context, list []numbered.Create, fr
 	return made, errors.Join(errs...)
 }
 
-// free returns the ordinals whose names are free, in two lists: under the key true for Pods at the old revision, and
-// under false for Pods at the new revision. free also returns an error for each name that another owner's Pod has.
+// free returns the ordinals for which no Pod has the name, in two lists: the key true is for Pods to create at the
+// old revision, and false for Pods to create at the new revision. free also returns an error for each name that
+// another owner's Pod has.
 func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {

@@ -41,7 +41,7 @@ type Config[O client.Object] struct {
 }
 
 // Parts are the connected parts of a controller of Pods and revisions: when the cache replaces or deletes a Pod, all
-// parts drop their records about the Pod. Make Parts with NewParts.
+// parts forget the old Pod. Make Parts with NewParts.
 type Parts[O client.Object] struct {
 	Cache     *ownercache.Cache[O]
 	Fanout    *fanout.Fanout

@@ -20,15 +20,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// withheldRetry is the time until Permit is asked again about a refused Pod. No event announces that the budget
-// allows the action.
+// withheldRetry is the time until Options.Permit is called again for a refused Pod. No event announces that the
+// budget allows the action.
 const withheldRetry = time.Second
 
 // Withheld means that a Pod is not taken out of service now, because Options.Permit refused without giving a reason.
 const Withheld reason.Code = "Withheld"
 
-// errWithheld ends a step that Options.Permit has refused. Such a refusal is no failed request, because no request was
-// sent.
+// errWithheld ends a step that Options.Permit has refused. The refusal does not count as a failed request, because no
+// request was sent.
 var errWithheld = errors.New("executor: the Pod is not taken out of service now")
 
 // unlessWithheld turns errWithheld into nil, because waiting for a budget is no failure.
@@ -39,8 +39,8 @@ func unlessWithheld(changed bool, err error) (bool, error) {
 	return changed, err
 }
 
-// permit asks Options.Permit whether a step may take the Pod out of service now, if the step would do so. leaves says
-// that the Pod will be deleted. The error is errWithheld, or the error of Permit.
+// permit calls Options.Permit if the step would take the Pod out of service. leaves says that the Pod will be
+// deleted. The error is errWithheld, or the error of Permit.
 func (t *Turn[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
 	operation, ok := t.executor.takesOut(pod, step, leaves)
 	if !ok {
@@ -64,7 +64,7 @@ func isFailure(err error) bool {
 	return errors.As(err, &status) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// waits holds the refusals by Options.Permit in a pass.
+// waits holds the refusals by Options.Permit in a Turn.
 type waits struct {
 	mu      sync.Mutex
 	reasons reason.List
@@ -81,8 +81,8 @@ func (w *waits) add(pod *corev1.Pod, err error) {
 }
 
 // Waiting lists, for a status, what the Set's Pods wait for: hooks that hold Pods, and refusals by Options.Permit in
-// this pass. So call Waiting at the end of the pass. Pods that wait do not make the pass fail, and no error of the pass
-// mentions the waits. The refusals are sorted by the names of the Pods.
+// this Turn. So call Waiting at the end of the reconcile. Pods that wait do not make the reconcile fail, and no error
+// of the reconcile mentions the waits. The refusals are sorted by the names of the Pods.
 func (t *Turn[O]) Waiting() reason.List {
 	var list reason.List
 	if t.Set != nil && t.rules.Hooks != (lifecycle.Hooks{}) {
@@ -97,9 +97,9 @@ func (t *Turn[O]) Waiting() reason.List {
 }
 
 // takesOut returns the operation by which a step takes a Pod out of service. ok is false for a step that does not
-// take the Pod out of service. Closing a gate for a hook counts as the deletion or update that follows, because the
-// closed gate already takes the Pod out of service. Marking a Pod to wait for its hook before a deletion also counts
-// as the deletion, because the hook's owner may drain the Pod.
+// take the Pod out of service. Closing a gate for a hook counts as the deletion or update for which the hook is
+// called, because the closed gate already takes the Pod out of service. Marking a Pod to wait for its hook before a
+// deletion also counts as the deletion, because the hook's owner may drain the Pod.
 func (x *Executor[O]) takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
 	closes := step.Act == podcontrol.Patch && slices.ContainsFunc(step.Changes, closesGate)
 	switch {

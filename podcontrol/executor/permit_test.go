@@ -28,7 +28,7 @@ import (
 
 const hookGate = corev1.PodConditionType("example.com/Hook")
 
-// spent is the error of a disruption budget that allows no more unavailable Pods.
+// spent returns the error of a disruption budget that allows no further unavailable Pod.
 func spent() error { return reason.Reason{Code: disruption.BudgetSpent, Detail: "3 of 4 serve"} }
 
 // TestPermit: Permit is called only before a Pod is taken out of service. After a refusal, no request is sent, no
@@ -148,7 +148,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestPermitFails: if Permit cannot decide because of a failed request, the pass fails, and Waiting lists nothing.
+// TestPermitFails: if Permit cannot decide because of a failed request, the reconcile fails, and Waiting lists no
+// reason.
 func TestPermitFails(t *testing.T) {
 	for _, failure := range []error{apierrors.NewForbidden(schema.GroupResource{Resource: "budgets"}, "web", nil), context.DeadlineExceeded} {
 		w := newWorld(t)

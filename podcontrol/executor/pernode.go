@@ -18,7 +18,7 @@ type NodeTemplates struct {
 	// Template is the template of Pods without revisions, such as the Pods of a job. If nil, the template of the Turn's
 	// History is used.
 	Template *corev1.PodTemplateSpec
-	// Most is the largest number of Pods to create; nil means fanout.PerPass.
+	// Most is the largest number of Pods to create in a call; nil means fanout.PerPass.
 	Most *int
 	// Prepare completes a Pod for a Node before the Pod is created, as in PodTemplates: call nodefit.Requirements.Place
 	// in Prepare. Prepare must be safe for concurrent use. Required.

@@ -90,8 +90,8 @@ func TestCreatePerNodeWithoutRevisions(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeTwice: two passes with the same view request the same name, and the API server refuses the second
-// Pod.
+// TestCreatePerNodeTwice: two reconciles with the same view request the same name for the Pod of a Node, and the API
+// server refuses the second Pod.
 func TestCreatePerNodeTwice(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -154,8 +154,8 @@ func TestCreatePerNodeRefused(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeUnusable: no Pod is left if the template is missing, or if an admission webhook removes the Pod's
-// owner.
+// TestCreatePerNodeUnusable: no Pod remains in the API server if the template is missing, or if an admission webhook
+// removes the Pod's owner reference.
 func TestCreatePerNodeUnusable(t *testing.T) {
 	w := newWorld(t)
 	from, h := perNode(w), historyOf(w)

@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestOneNodeOnePod: CreatePerNode chooses names from the view of the pass. If another process has since created a
-// Pod for the Node, the request for the same name fails, even if the cache shows the Pod by now. If the name belongs
-// to a Pod in the view, or to a Pod of somebody else, the next name is used.
+// TestOneNodeOnePod: CreatePerNode decides from the Turn's view which names are in use. If another process has since
+// created a Pod for the Node, the request for the same name fails, even if the cache shows the Pod by now. If the
+// name belongs to a Pod in the view, or to a Pod of somebody else, the next name is used.
 func TestOneNodeOnePod(t *testing.T) {
 	world := newWorld(t)
 	first := world.nameFor("n1")

@@ -34,8 +34,8 @@ type PodTemplates struct {
 	// Before creates objects that must exist before a Pod, such as claims. Optional. If Before returns an error, the Pod
 	// is not created. Before must not change more of the Pod than Prepare may, and must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
-	// Unborn remembers the Pods whose creation failed after Before, because their claims exist already, and the Pods that
-	// the API server has refused; nil for none.
+	// Unborn remembers the Pods whose creation failed after the call of Before, because the claims of these Pods
+	// exist already, and the Pods that the API server has refused. Unborn may be nil.
 	Unborn *pvc.Unborn
 }
 

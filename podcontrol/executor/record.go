@@ -16,8 +16,8 @@ const (
 )
 
 // Record returns an Options.Observe that records each Event as a Kubernetes event of the owner. Failures and blocked
-// Pods become warnings. The reason of a Kubernetes event is the EventType, and its related object the Pod or claim. A
-// recreated Pod gets a single event about its recreation, and no event about its deletion.
+// Pods become warnings. The reason of the Kubernetes event is the EventType, and the related object is the Pod or
+// claim. A recreated Pod gets a single event about its recreation, and no event about its deletion.
 func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 	return func(owner O, e Event) {
 		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {

@@ -22,16 +22,17 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is the time until the next pass if the loop that reconciles single Pods works on a Pod now. If the start of
-// an update has failed halfway, the Pod is out of service, and no event would enqueue the Pod.
+// busyRetry is the time until the next reconcile of the owner if the loop over single Pods works on a Pod now. A Pod
+// may be out of service because the start of its update has failed halfway, and no event would enqueue the owner.
 const busyRetry = 100 * time.Millisecond
 
-// errNoPlan means that the caller of UpdateTo has passed no plan although the rules need one: a bug of the caller.
+// errNoPlan means that the caller of UpdateTo has passed no plan although the rules allow in-place updates: a bug of
+// the caller.
 var errNoPlan = errors.New("no plan for an update in place is given, as rules other than Recreate need")
 
-// Turn is a single reconcile of an owner: the view, the Pods, and the methods that change the Pods. Begin a Turn with
-// Parts.Begin, or with Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use;
-// set its fields from a single goroutine, before the first change.
+// Turn is a single reconcile of an owner: the view from the cache, the Pods, and the methods that change the Pods.
+// Begin a Turn with Parts.Begin, or with Executor.For for a controller without revisions. A Turn's methods are safe
+// for concurrent use; set its fields from a single goroutine, before the first change.
 type Turn[O client.Object] struct {
 	*ownercache.View[O]
 
@@ -63,7 +64,7 @@ func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	return t.Set
 }
 
-// Each returns a function for fanout.Pass.UntilChanged. This function calls the argument do for each of the Pods, as
+// Each returns a function for fanout.Pass.UntilChanged. The returned function calls do for each of the Pods, as
 // fanout.Each does. Each and all methods that change a Pod refuse Pods that the owner does not own (NotOwned).
 func (t *Turn[O]) Each(
 	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
@@ -150,7 +151,8 @@ func (t *Turn[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 	attempt := updateOf(pod, target)
 	wait, refusal := t.executor.fanout.Backoff.Resting(attempt, t.Now)
 	if lost := t.executor.lost(pod) != nil; lost && plan.Possible() {
-		// the plan does not contain the lost changes; the loop over single Pods begins the update again
+		// The recorded state of the Pod's earlier update is lost, and the plan does not contain the changes of this
+		// update. The loop over single Pods begins the earlier update again.
 		t.Pass.Wake(busyRetry)
 		return false, nil
 	}
@@ -206,7 +208,7 @@ func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return changed, nil
 }
 
-// recreate deletes a Pod that was chosen within the budget. The next pass creates the replacement.
+// recreate deletes a Pod that was chosen within the budget. The next reconcile of the owner creates the replacement.
 func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
 	if wait, err := t.executor.fanout.Backoff.Resting(deletionOf(pod), t.Now); err != nil {
 		t.Pass.Wake(wait)
@@ -246,8 +248,8 @@ func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step,
 	return t.patch(ctx, pod, step)
 }
 
-// patch merges the changes and sends them. Both the owner's next pass and the loop over single Pods wait until the
-// cache shows these patches.
+// patch merges the changes and sends them. Both the next reconcile of the owner and the loop over single Pods wait
+// until the cache shows these patches.
 func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
 	patches, err := t.executor.options.Merger.Merge(pod, t.executor.options.Clock.Now(), step.Changes...)
 	if err != nil {
@@ -257,7 +259,7 @@ func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return result.Sent > 0, err
 }
 
-// send sends the deletion of a Pod as observed, unless a deletion of the Pod was refused a moment ago.
+// send deletes the observed version of a Pod, unless the back-off after a refused deletion of the Pod still lasts.
 func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := t.executor.fanout.Backoff.Resting(attempt, t.Now); err != nil {
@@ -330,7 +332,7 @@ func (t *Turn[O]) active() []podcontrol.Pod {
 // heldUp returns the reason why the loop over single Pods does not change the Pod now.
 func (t *Turn[O]) heldUp(pod *podcontrol.Pod) error {
 	attempts := []fanout.Attempt{t.executor.finishOf(pod.Pod, t.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
-	if !pod.Updating { // a refused update has not begun, and the owner's pass that chooses the Pod reports the refusal
+	if !pod.Updating { // a refused update has not begun, and the owner's reconcile reports the refusal
 		attempts = attempts[:2]
 	}
 	for _, attempt := range attempts {

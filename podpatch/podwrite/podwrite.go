@@ -23,17 +23,17 @@ import (
 
 const (
 	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod
-	// (403, 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or this API
-	// server has no such subresource (404 for its path, as for pods/resize before 1.32). A missing right of the client
-	// says nothing about the Pod, and is not Refused. The same request would fail again, so the caller must decide
-	// whether to wait, recreate the Pod or stop. See fanout.Backoff.
+	// (403, 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or this
+	// API server has no such subresource (404 for its path, as for pods/resize before 1.32). If the client lacks a
+	// right, the error is not Refused, because other clients may still patch the Pod. The same request would fail
+	// again, so the caller must decide whether to wait, recreate the Pod or stop. See fanout.Backoff.
 	//
-	// Usually Result.Sent is 0 when Refused is returned, and the Pod is unchanged. Result.Sent is greater if an earlier
-	// patch of the same sequence has succeeded: between the dry run and the resize, a quota was used up or the node
-	// became full, or a webhook accepted the first patch and refused the next. Such a Pod may have its new labels but
-	// not the changes that the labels announce, until later patches make the changes (package inplaceupdate does so, and
-	// reports the update as incomplete until then) or the Pod is recreated. A caller that waits must retry from time to
-	// time, because no event will start a reconcile.
+	// Usually Result.Sent is 0 when Refused is returned, and the Pod is unchanged. Result.Sent is greater if an
+	// earlier patch of the same sequence has succeeded: between the dry run and the resize, a quota was used up or
+	// the node became full, or a webhook accepted the first patch and refused the next. Such a Pod may have its new
+	// labels but not the changes that the labels announce, until later patches make the changes or the Pod is
+	// recreated. Package inplaceupdate sends later patches, and reports the update as incomplete until then. A caller
+	// that waits must retry from time to time, because no event will start a reconcile.
 	Refused reason.Code = "Refused"
 	// Replaced means that the Pod for which the change was decided was deleted, or another Pod has its name now.
 	Replaced reason.Code = "Replaced"
@@ -51,7 +51,7 @@ type Client interface {
 type Result struct {
 	ResourceVersion string
 	Generation      int64
-	// Sent is the number of successful patches, without dry runs. After an error, Sent tells whether any patch has
+	// Sent is the number of successful patches, without dry runs. After an error, Sent says whether any patch has
 	// changed the Pod.
 	Sent int
 }
@@ -95,7 +95,7 @@ func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Resul
 
 const resize = "resize"
 
-// send sends a patch; options are used for subresources only. send asks the API server to return only metadata: the
+// send sends a patch; options are used only for subresources. send asks the API server to return only metadata: the
 // caller's cache will receive the Pod anyway, and decoding a whole Pod would be the largest part of a write's cost.
 func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{

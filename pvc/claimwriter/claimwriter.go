@@ -95,8 +95,8 @@ func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) 
 	return nil
 }
 
-// Classes are the StorageClasses of claims that must be resized. Make Classes with ReadClasses, once for all claims of
-// a pass.
+// Classes are the StorageClasses of claims that must be resized. Make Classes with ReadClasses, once for all claims
+// of a reconcile.
 type Classes struct{ read map[string]class }
 
 // class is a StorageClass, nil if it does not exist, or the reason why it could not be read.
@@ -161,16 +161,17 @@ func (c Classes) mayGrow(claim pvc.Small, path string) error {
 	return reason.Final(pvc.MayGrow(path, name, class.object))
 }
 
-// Growth says how GrowAll resizes claims. Client and Classes are required.
+// Growth has the settings for GrowAll. Client and Classes are required.
 type Growth struct {
 	// Client writes the claims. Classes reads StorageClasses.
 	Client  client.Writer
 	Classes client.Reader
-	// Path returns the field path of a claim's template in the owner, for errors; nil means "spec".
+	// Path returns the path of the claim template in the owner's spec, for errors; nil means "spec".
 	Path func(claim pvc.Small) string
 	// Annotations are set on claims that are resized.
 	Annotations map[string]string
-	// Told is called after each attempt. Optional. Told must be safe for concurrent use.
+	// Told is called after each attempt to resize a claim, with the error of the attempt. Optional. Told must be safe
+	// for concurrent use.
 	Told func(claim pvc.Small, err error)
 }
 
@@ -200,7 +201,7 @@ func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Gro
 }
 
 // Rest returns how long the back-off of a claim still lasts after a refused resize; until an attempt succeeds, the
-// result is never zero. The function for pvc.Numbered.Rest should call Rest.
+// result is never zero. Use Rest in the function for pvc.Numbered.Rest.
 func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
 	if !f.Backoff.WasRefused(claim.UID, growthTask()) {
 		return 0

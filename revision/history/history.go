@@ -114,7 +114,7 @@ func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*a
 }
 
 // Truncate deletes revisions that are not needed: see revision.History.Excess. Call Truncate even if other parts of a
-// pass have failed: otherwise, as long as the passes of a rollout fail, old revisions are never deleted. Truncate
+// reconcile have failed: otherwise old revisions are not deleted while the reconciles of a rollout fail. Truncate
 // reports whether any revision was deleted. The error comes from Delete.
 func Truncate(
 	ctx context.Context, c client.Writer, h *revision.History, limit int, counting revision.Counting,

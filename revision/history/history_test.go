@@ -427,7 +427,7 @@ func TestDelete(t *testing.T) {
 	if p, _ := json.Marshal(options.Preconditions); string(p) != `{"uid":"uid-app:v1"}` {
 		t.Errorf("preconditions %s", p)
 	}
-	// A later revision of the same name has another UID.
+	// The API server refuses the deletion of v2, because another revision, with another UID, has the name now.
 	s.fail = func(string) error {
 		return apierrors.NewConflict(revisions, v2.Name, errors.New("UID in precondition"))
 	}

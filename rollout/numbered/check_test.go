@@ -14,7 +14,7 @@ type judge struct {
 	numbered.Spec
 
 	step numbered.Step
-	// pods are the existing Pods in the given order, and of maps ordinals to Pods.
+	// pods are the existing Pods in the given order; the map of holds the Pods by ordinal.
 	pods []numbered.Pod
 	of   map[int]numbered.Pod
 }
@@ -109,7 +109,7 @@ func (j *judge) lists() error {
 	return nil
 }
 
-// reasons checks that the state of each named Pod justifies the action.
+// reasons checks that the state of each Pod in the step justifies the action on the Pod.
 func (j *judge) reasons() error {
 	for _, o := range j.step.Delete {
 		p := j.of[o]
@@ -152,7 +152,8 @@ func (j *judge) budget() error {
 
 func (j *judge) freeScaleIn() bool { return j.UnlimitedScaleIn && j.Parallel }
 
-// repairs checks that not all unavailable Pods are updated at once to a revision whose Pods are not available.
+// repairs checks that, if Pods at the new revision are unavailable, the step does not update all unavailable Pods at
+// once.
 func (j *judge) repairs() error {
 	if j.UnlimitedRepair || j.Unordered { // with Unordered, the partition does not say which Pods are being updated
 		return nil
@@ -178,7 +179,7 @@ func (j *judge) repairs() error {
 	return nil
 }
 
-// scaleLimit checks that fewer ordinals than the limit lack an available Pod below each created Pod.
+// scaleLimit checks, for each created Pod, that fewer lower ordinals than ScaleMaxUnavailable lack an available Pod.
 func (j *judge) scaleLimit() error {
 	if j.ScaleMaxUnavailable == nil {
 		return nil
@@ -273,7 +274,7 @@ func (j *judge) oneAtATime() error {
 	for _, o := range begins {
 		p := j.of[o]
 		if p.Health == rollout.Ended && j.wants(o) {
-			continue // the Pod is deleted as a part of the ascending order of creation
+			continue // the Pod has ended and is deleted so that its ordinal gets a new Pod, in the ascending order of creations
 		}
 		if n := j.count(func(p numbered.Pod) bool { return underway(p) && (j.wants(p.Ordinal) || !p.PreUpdating) }); n > 0 {
 			return fmt.Errorf("%d is begun beside %d that are under way", o, n)

@@ -27,7 +27,7 @@ type Server struct {
 // podOf describes a single Pod.
 func podOf(server *Server, pod *corev1.Pod, ordinal int, now time.Time) numbered.Pod {
 	p := numbered.Pod{Ordinal: ordinal, Updated: pod.Labels["example.com/revision"] == server.UpdateRevision}
-	available, _ := podstate.Available(pod, server.MinReady, now) // reconcile again after the returned time
+	available, _ := podstate.Available(pod, server.MinReady, now) // the second result says when to reconcile again
 	switch {
 	case pod.DeletionTimestamp != nil:
 		p.Health = rollout.Terminating

@@ -59,9 +59,9 @@ type Spec struct {
 	// number of replicas, all Pods are replaced step by step, and not all at once.
 	UnlimitedScaleIn bool
 	// UnlimitedRepair updates all unavailable Pods at once if Parallel is set, as OpenKruise does. If false, at most
-	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while as many Pods at the new
-	// revision are unavailable. So if the new revision is broken, not every old Pod that happens to restart now gets the
-	// new revision.
+	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while as many Pods at the
+	// new revision are unavailable. So if the new revision is broken, old Pods that are unavailable for a short time
+	// do not all get the broken revision.
 	UnlimitedRepair bool
 
 	// Paths are the field paths, in the workload's API, of the fields from which the limits come. Reasons name the
@@ -79,20 +79,21 @@ type Pod struct {
 	// Health is required.
 	Health rollout.Health
 	// Starting Pods are not available yet but expected to be soon, because somebody created or restarted them a short
-	// while ago. An update takes a starting Pod in its normal order, unlike other unavailable Pods.
+	// while ago. A starting Pod is updated in its normal order, whereas other unavailable Pods may be updated
+	// earlier.
 	Starting bool
 	// Rest is how long the Pod's back-off still lasts, if the last change of the Pod was refused or its annotations
-	// cannot be parsed. If Parallel is set, Pods in back-off are updated last, the Pod with the shortest back-off first,
-	// because such Pods would use up the budget of all other Pods. A step may still name a Pod in back-off: the caller
-	// decides how soon to repeat a refused change.
+	// cannot be parsed. If Parallel is set, Pods in back-off are updated last, the Pod with the shortest back-off
+	// first, because otherwise such Pods would use up the budget of all other Pods. A step may still name a Pod in
+	// back-off: the caller decides how soon to repeat a refused change.
 	Rest time.Duration
-	// Resting Pods have Ended and must not be deleted yet, because new Pods would end quickly and be recreated again
-	// and again.
+	// Resting Pods have Ended and must not be deleted yet: without this wait, Pods that end quickly would be
+	// recreated in a fast loop.
 	Resting bool
 	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can free
 	// the ordinal.
 	NotSelected bool
-	// Specified Pods must be deleted and created again because a user has asked so, by a label for example.
+	// Specified Pods must be deleted and created again because a user has requested so, by a label for example.
 	Specified bool
 	// PreDeleting Pods will be deleted and wait for their hook. They do not count as available.
 	PreDeleting bool
@@ -118,7 +119,7 @@ type Create struct {
 	Old bool
 }
 
-// Step says what the caller must do now. No ordinal is in two lists.
+// Step is the caller's next action. No ordinal is in two lists.
 type Step struct {
 	// Create are the Pods to create, in ascending order of ordinals. There are at most 1,000: the next step has the
 	// remaining Pods.
@@ -128,9 +129,9 @@ type Step struct {
 	// Update are the ordinals of the Pods to update to the new revision, in place or by deletion, in this order. If the
 	// Pod is PreDeleting, the caller may delete the Pod: the next Pod of the ordinal is created at the new revision.
 	Update []int
-	// Cancel are the ordinals of the Pods whose deletion or update must be cancelled, in ascending order: the Pods are
-	// PreDeleting or PreUpdating, but should now stay unchanged. A caller that ignores Cancel does no damage, but leaves
-	// the Pods out of service.
+	// Cancel are the ordinals of the Pods whose deletion or update must be cancelled, in ascending order: the Pods
+	// are PreDeleting or PreUpdating, but should now stay unchanged. If a caller ignores Cancel, the Pods only stay
+	// out of service.
 	Cancel []int
 	// Awaited is the ordinal of the Pod that the reason OrderedWait names, nil for none.
 	Awaited *int

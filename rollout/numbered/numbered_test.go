@@ -72,7 +72,7 @@ func podsOf(t testing.TB, list string) []numbered.Pod {
 	return pods
 }
 
-// told renders a step as "create 0 old, 3; delete 7, 6; update 5; cancel 4".
+// told returns the text of a step, such as "create 0 old, 3; delete 7, 6; update 5; cancel 4".
 func told(step numbered.Step) string {
 	var parts []string
 	list := func(verb string, entries []string) {
@@ -493,7 +493,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// unread returns the Set that an operator gets if it ignores the error of ordinals.Of.
+// unread returns the Set that an operator would use if the operator ignored the error of ordinals.Of.
 func unread() ordinals.Set {
 	set, _ := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, 0, 3, intstr.FromString("x"))
 	return set
@@ -565,7 +565,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkPlanning measures the planning in a pass: parsing a million reserved ordinals, and planning for ten
+// BenchmarkPlanning measures the planning in a reconcile: parsing a million reserved ordinals, and planning for ten
 // thousand Pods.
 func BenchmarkPlanning(b *testing.B) {
 	ranges, numbers := make([]intstr.IntOrString, 10_000), make([]intstr.IntOrString, 1_000_000)

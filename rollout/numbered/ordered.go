@@ -21,7 +21,7 @@ func (r *roster) ordered() {
 	r.explainWaiting()
 }
 
-// awaitf records the ordinal that the rollout waits for, with a reason.
+// awaitf records the ordinal of the Pod that the rollout waits for, with a reason.
 func (r *roster) awaitf(ordinal int, remedy, format string, args ...any) {
 	r.awaited = &ordinal
 	r.Limitf(rollout.OrderedWait, "", remedy, format, args...)
@@ -143,7 +143,8 @@ func (r *roster) scaleInNext() bool {
 	return false
 }
 
-// highestDue returns the index of the highest Pod that must be updated, -1 if there is none.
+// highestDue returns the index of the Pod with the highest ordinal among the Pods that must be updated, -1 if there
+// is none.
 func (r *roster) highestDue() int {
 	for i := len(r.pods) - 1; i >= 0; i-- {
 		if e := &r.pods[i]; e.due && !e.Specified {
@@ -153,7 +154,8 @@ func (r *roster) highestDue() int {
 	return -1
 }
 
-// updateNext deletes the highest Specified Pod, or if there is none, updates the highest Pod that must be updated.
+// updateNext deletes the Specified Pod with the highest ordinal. If there is no such Pod, updateNext updates the Pod
+// with the highest ordinal that must be updated.
 func (r *roster) updateNext() {
 	specified, due := -1, r.highestDue()
 	for i := range r.pods {

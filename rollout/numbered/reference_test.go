@@ -86,7 +86,7 @@ func (j *judge) scale(step *numbered.Step, remove func(int)) {
 	}
 }
 
-// inLine returns the Pods to update, in order.
+// inLine returns the Pods that must be updated, in update order.
 func (j *judge) inLine(gone map[int]bool) []numbered.Pod {
 	line := slices.Clone(j.pods)
 	if !j.Unordered {
@@ -101,8 +101,8 @@ func (j *judge) inLine(gone map[int]bool) []numbered.Pod {
 	return slices.DeleteFunc(line, func(p numbered.Pod) bool { return j.rank(p.Ordinal) < j.Partition })
 }
 
-// TestAgainstReference compares with the reference on random Pods. The only allowed difference: if an available Pod
-// must wait for the budget, later unavailable Pods are still updated.
+// TestAgainstReference compares Plan with the reference implementation on random Pods. The only allowed difference:
+// if an available Pod must wait for the budget, later unavailable Pods are still updated.
 func TestAgainstReference(t *testing.T) {
 	more := 0
 	for seed := range uint64(20_000) {

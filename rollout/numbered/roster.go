@@ -227,8 +227,8 @@ func (r *roster) markDue() {
 	for _, i := range r.updateOrder {
 		e := &r.pods[i]
 		switch {
-		// Such a Pod will be created again: at the new revision if enough Pods remain at the old revision for the
-		// partition.
+		// A Pod that does not stay will be created again: at the new revision if enough Pods remain at the old
+		// revision for the partition.
 		case !e.staysOld():
 			e.due = e.wanted && !e.Updated && staying >= r.Partition
 		case left > 0:
@@ -238,8 +238,8 @@ func (r *roster) markDue() {
 	}
 }
 
-// oldRevision returns a function to be called for missing ordinals in ascending order. The function says whether to
-// create the ordinal's Pod at the old revision.
+// oldRevision returns a function to call for each missing ordinal, in ascending order. The function reports whether
+// the ordinal's Pod must be created at the old revision.
 func (r *roster) oldRevision() func(rank int) bool {
 	if r.OnDelete {
 		return func(int) bool { return false }

@@ -277,7 +277,7 @@ func (w *world) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step) {
 		if w.chance(20) {
-			break // the action fails or the process dies; the next pass must finish the work
+			break // the action fails or the process dies; the next reconcile must finish the work
 		}
 		did, err := do()
 		if err != nil {
@@ -420,7 +420,8 @@ func (w *world) calm() {
 	w.foreign()
 }
 
-// verify checks the world when no further events can occur. before are the Pods at the call of calm.
+// verify checks the end state of the world, when no further events can occur. before are the Pods at the call of
+// calm.
 func (w *world) verify(before map[int]worldPod) error {
 	if diff := cmp.Diff(slices.Collect(w.spec.Wanted.All()), slices.Sorted(maps.Keys(w.pods))); diff != "" {
 		return fmt.Errorf("it stopped with other ordinals (-want +got):\n%s", diff)
@@ -451,7 +452,8 @@ func (w *world) verify(before map[int]worldPod) error {
 	return nil
 }
 
-// busyTicks bounds the time with changes by somebody else, and quietTicks the number of passes afterwards.
+// busyTicks limits the time with changes by somebody else, and quietTicks the number of simulated reconciles
+// afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
@@ -499,7 +501,7 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // none of the seeds of TestWholeRollouts
+		f.Add(seed << 32) // shifted, so that no seed is a seed of TestWholeRollouts
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {

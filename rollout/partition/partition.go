@@ -3,8 +3,8 @@
 //
 // Use [Resolve] for most fields, and [ResolveUncapped] for fields that may exceed 100 %. A percentage may have
 // decimals ("12.5%") and is computed exactly, so "1.1%" of 1000 is 11 and never 12. The caller names the rounding,
-// because API fields round differently, and wrong rounding causes an outage: if maxUnavailable is rounded up, a Pod
-// too many is deleted.
+// because API fields round differently, and wrong rounding causes an outage: for example, if maxUnavailable is
+// rounded up, a Pod too many is taken out of service.
 //
 // A value that cannot be parsed gives an error with the field, the value and the allowed values, and never a silent
 // zero. In particular, the string "5" without "%" is refused, because some programs read "5" as 5 Pods and others as

@@ -38,7 +38,7 @@ func ExampleKept() {
 	// Output: 2
 }
 
-// resolver is a function that resolves a field.
+// resolver is a function such as Resolve with a given rounding.
 type resolver func(path string, value *intstr.IntOrString, total int) (int, error)
 
 func down(path string, value *intstr.IntOrString, total int) (int, error) {
@@ -252,7 +252,8 @@ func TestNoAllocations(t *testing.T) {
 
 var decimal = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)%$`)
 
-// FuzzResolve compares the resolver with rational arithmetic and a regular expression for percentages.
+// FuzzResolve compares Resolve with a second implementation, made of rational arithmetic and a regular expression for
+// percentages.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"12.5%", "33.3%", "100.0%", "0.29%", "5", "", "%", "-1%", "NaN%", "1e3%", "99999999999999999999%", ".%"} {
 		f.Add(s, int32(10), uint8(0))

@@ -28,7 +28,7 @@ func podOf(agent *Agent, pod *corev1.Pod, now time.Time) pernode.Pod {
 		Updated: pod.Labels["example.com/revision"] == agent.UpdateRevision, Ready: podstate.IsReady(pod),
 	}
 	p.Node, _ = nodefit.NodeOf(pod)                              // also for a Pod that is not bound yet
-	available, _ := podstate.Available(pod, agent.MinReady, now) // reconcile again after the returned time
+	available, _ := podstate.Available(pod, agent.MinReady, now) // the second result says when to reconcile again
 	switch {
 	case pod.DeletionTimestamp != nil:
 		p.Health = rollout.Terminating

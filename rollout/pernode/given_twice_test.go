@@ -20,8 +20,8 @@ func TestRefusesPodsGivenTwice(t *testing.T) {
 	}
 }
 
-// TestNamesAPodOnce: a step names a Pod only once, even if there are two reasons to delete the Pod: the new Pod is
-// beside an available Pod, and the Node does not fit any more.
+// TestNamesAPodOnce: a step names a Pod only once, even if there are two reasons to delete the Pod: the Node also has
+// an available Pod of the old revision, and the Node should have no Pod any more.
 func TestNamesAPodOnce(t *testing.T) {
 	pods := []pernode.Pod{
 		{Name: "old", Node: "a", Scheduled: true, Health: rollout.Available, Ready: true},

@@ -31,16 +31,16 @@ type entry struct {
 
 	// pods are the indexes of the Node's Pods, the oldest first.
 	pods []int
-	// running is the number of Pods that neither terminate nor have ended. newest is the Pod to keep at the new
-	// revision, and old the Pod to keep at an older revision; each is nil if there is no such Pod. Each is the oldest
-	// Pod of its revision whose deletion has not begun or, if there is none, the oldest Pod of its revision. ambiguous
+	// running is the number of Pods that neither terminate nor have ended. newest is the Pod to keep among the Pods
+	// at the new revision, and old the Pod to keep among the Pods at older revisions; nil means that there is no Pod.
+	// The Pod to keep is the oldest Pod whose deletion has not begun or, if there is none, the oldest Pod. ambiguous
 	// says that several running Pods have the same revision.
 	running     int
 	newest, old *Pod
 	newestAt    int
 	oldAt       int
 	ambiguous   bool
-	// resting says that an ended Pod is kept on the Node for a while.
+	// resting says that an ended Pod must stay on the Node for a while (Pod.Resting).
 	resting bool
 	// waits says that no Pod is created on the Node, because the partition excludes the Node from the new revision.
 	waits bool
@@ -139,7 +139,7 @@ func (d *decision) read(n *entry) {
 			stays = &n.newest
 		}
 		n.ambiguous = n.ambiguous || *stays != nil
-		// A Pod whose deletion has begun must not replace a running Pod.
+		// A Pod whose deletion has begun is kept only if no other Pod can be kept.
 		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting {
 			*stays = p
 			if p.Updated {
@@ -232,7 +232,8 @@ func (d *decision) firstToStay(n *entry) *Pod {
 	return oldest
 }
 
-// manageTwo keeps the oldest Pod of each revision, and deletes the old Pod once it is no longer needed.
+// manageTwo keeps the oldest Pod of each of the two revisions, and deletes the Pod of the old revision if this Pod is
+// not ready or the new Pod is available.
 func (d *decision) manageTwo(n *entry) {
 	d.removeOthers(n, n.newest, n.old)
 	if n.newest != nil && n.old != nil && !n.old.PreDeleting && (!n.old.Ready || n.newest.available()) {
@@ -299,7 +300,7 @@ func (d *decision) willBeUpdated(n *entry) bool {
 // replaceEnded finds the Nodes on which a single ended Pod is replaced at once. If there are two ended Pods, the second
 // may have ended immediately, so both are deleted before a new Pod is created.
 func (d *decision) replaceEnded() {
-	// held says that the partition may exclude Nodes from the new revision.
+	// held says that new Pods may be created only on Nodes that the partition allows to be at the new revision.
 	held := d.Progressive && d.Partition > 0 && !d.OnDelete
 	for i := range d.nodes {
 		n := &d.nodes[i]

@@ -26,13 +26,13 @@ type Spec struct {
 	// MaxUnavailable is the number of Nodes taking part in the update that may lack an available Pod, including the Pod
 	// that the update takes out of service. MaxUnavailable is ignored if MaxSurge is set.
 	MaxUnavailable int
-	// MaxSurge, unless 0, updates by creating a second Pod beside the old Pod, on at most MaxSurge Nodes at a time. The
-	// old Pod is deleted when the new Pod is available.
+	// MaxSurge, unless 0, is the largest number of Nodes on which, at the same time, an update creates a second Pod
+	// in addition to the old Pod. The old Pod is deleted when the new Pod is available.
 	MaxSurge int
 
-	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new revision,
-	// in ascending order of the Nodes' names. If Partition is then lowered step by step, Pods are created on one Node
-	// after the other.
+	// If Partition is not 0, Progressive creates Pods only on the Nodes that Partition allows to be at the new
+	// revision, in ascending order of the Nodes' names. If a user then lowers Partition step by step, Pods are
+	// created on one Node after the other.
 	Progressive bool
 	// Paused stops updates. Pods are still created, and Pods on Nodes that should have none are still deleted.
 	Paused bool
@@ -72,8 +72,8 @@ type Pod struct {
 	Health rollout.Health
 	// Ready Pods are ready, whatever their Health.
 	Ready bool
-	// Resting Pods have Ended and must not be deleted yet, because new Pods would end quickly and be recreated again
-	// and again.
+	// Resting Pods have Ended and must not be deleted yet: without this wait, Pods that end quickly would be
+	// recreated in a fast loop.
 	Resting bool
 	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can free
 	// the Node.
@@ -91,7 +91,7 @@ func (p *Pod) available() bool { return p.Health == rollout.Available && !p.PreD
 // running reports whether the Pod neither terminates nor has ended.
 func (p *Pod) running() bool { return p.Health == rollout.Available || p.Health == rollout.Unavailable }
 
-// Step says what the caller must do now. No Pod is in both Delete and Update.
+// Step is the caller's next action. No Pod is in both Delete and Update.
 type Step struct {
 	// Create are the Nodes on which to create a Pod at the new revision, in this order.
 	Create []string
@@ -131,8 +131,8 @@ type Totals struct {
 // among the Nodes whose Pod is updated already, then among the Nodes whose Pod is being replaced, then among all
 // remaining Nodes. On the chosen Nodes, unavailable Pods are updated at once. Available Pods are updated only while
 // fewer than MaxUnavailable of the chosen Nodes lack an available Pod. On a Node that should have no Pod, no new Pod
-// can be created beside the old. If MaxSurge is set, such an old Pod is deleted: if available, only while more Nodes
-// have an available Pod than should have a Pod.
+// can be created in addition to the old Pod. If MaxSurge is set, such an old Pod is deleted: if available, only while
+// more Nodes have an available Pod than should have a Pod.
 //
 // The error is a reason.List with an InvalidRollout for each negative number, for the first Node listed twice, and for
 // the first Pod without Health. The step is then empty.

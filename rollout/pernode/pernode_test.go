@@ -112,7 +112,7 @@ func podsOf(t testing.TB, list string) []pernode.Pod {
 	return pods
 }
 
-// told renders a step as "create n1, n3; delete n7/b; update n5", with Pods by name.
+// told returns the text of a step, such as "create n1, n3; delete n7/b; update n5", with Pods by name.
 func told(step pernode.Step, pods []pernode.Pod) string {
 	var parts []string
 	say := func(verb string, names []string) {
@@ -134,7 +134,8 @@ func told(step pernode.Step, pods []pernode.Pod) string {
 
 type with func(*pernode.Spec)
 
-// held returns the reason if n Nodes wait for the end of a terminating Pod. Pods have the names of their Nodes.
+// held returns the reason that a step has if n Nodes wait for the end of a terminating Pod. Pods have the names of
+// their Nodes.
 func held(n int, first string) []string {
 	return []string{fmt.Sprintf("NodeTerminating: Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s; wait until it is gone", n, first, first)}
 }
@@ -180,7 +181,7 @@ func readWhole(step pernode.Step, pods []pernode.Pod) whole {
 }
 
 // run compares whole steps. A second call, and a call with Nodes and Pods in another order, must give the same step,
-// and no argument may be modified. The expected totals come from walker.
+// and no argument may be modified. The expected totals come from walker, the reference implementation.
 func run(t *testing.T, cases []testCase) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))

@@ -39,7 +39,7 @@ func (w *walker) downward() []string {
 	return names
 }
 
-// on returns the Pods of a Node that pass all tests, the oldest first.
+// on returns the Pods of a Node for which all tests return true, the oldest first.
 func (w *walker) on(node string, tests ...func(pernode.Pod) bool) []int {
 	var found []int
 	for i, p := range w.pods {
@@ -277,8 +277,8 @@ func (w *walker) lone(node string) (pod int, ok bool) {
 	return running[0], true
 }
 
-// instead returns the Pods to update: first all unavailable Pods, then available Pods while enough Nodes have an
-// available Pod.
+// instead returns the Pods to update by replacement (MaxSurge is 0): first all unavailable Pods, then available Pods
+// while enough Nodes have an available Pod.
 func (w *walker) instead() []string {
 	lacking := 0
 	var broken, serving []string
@@ -307,7 +307,7 @@ func (w *walker) instead() []string {
 	return slices.Concat(broken, serving[:min(len(serving), max(w.MaxUnavailable-lacking, 0))])
 }
 
-// beside returns the Nodes on which a second Pod is created.
+// beside returns the Nodes on which a second Pod is created (MaxSurge is set).
 func (w *walker) beside() []string {
 	surging := 0
 	var broken, serving []string
@@ -384,8 +384,8 @@ func (w *walker) createdForAReason(step pernode.Step) error {
 	return nil
 }
 
-// deletedForAReason: a deleted Pod is unwanted, has ended, is being deleted, or is surplus. A Node with an available
-// Pod keeps an available Pod.
+// deletedForAReason: a Pod in Step.Delete is unwanted, has ended, is being deleted already, or is a surplus Pod of
+// its Node. A Node with an available Pod keeps an available Pod.
 func (w *walker) deletedForAReason(step pernode.Step) error {
 	gone, unfit := map[string]int{}, w.unfit()
 	if w.Paused || w.OnDelete {

@@ -27,7 +27,7 @@ func (d *decision) update() {
 	}
 }
 
-// outdated returns the number of Nodes that have a Pod at an older revision.
+// outdated returns the number of Nodes with a running Pod at an older revision.
 func (d *decision) outdated() (n int) {
 	for i := range d.nodes {
 		if d.nodes[i].old != nil {
@@ -37,7 +37,8 @@ func (d *decision) outdated() (n int) {
 	return n
 }
 
-// takingPart returns the Nodes that may be at the new revision.
+// takingPart returns the Nodes that take part in the update: the partition allows their Pods to be at the new
+// revision.
 func (d *decision) takingPart() []*entry {
 	all := 0
 	var updated, under, old []*entry
@@ -106,7 +107,7 @@ func (n *entry) isDue() bool {
 	return n.newest == nil && n.old != nil && !n.ambiguous && !n.old.PreDeleting && n.Continue
 }
 
-// surge creates new Pods beside old Pods.
+// surge chooses the Nodes on which a new Pod is created in addition to the old Pod.
 func (d *decision) surge(nodes []*entry) {
 	surging := 0
 	var broken, available []string
@@ -175,8 +176,8 @@ func (d *decision) downward() (nodes []*entry) {
 	return nodes
 }
 
-// isLeft reports whether the Node should have no Pod and no other part of the plan deletes its old Pod: the old Pod is
-// alone on the Node, or beside a new Pod that the Node does not accept.
+// isLeft reports whether the Node should have no Pod and no other part of the plan deletes its old Pod: the old Pod
+// is the only Pod of the Node, or the Node also has a new Pod that must not run there.
 func (n *entry) isLeft() bool {
 	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
 		return false

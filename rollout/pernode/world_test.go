@@ -231,7 +231,7 @@ func (w *world) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step, pods) {
 		if w.chance(20) {
-			return true, nil // the action fails or the process dies; the next pass must finish the work
+			return true, nil // the action fails or the process dies; the next reconcile must finish the work
 		}
 		did, err := do()
 		if err != nil {
@@ -367,7 +367,8 @@ func (w *world) verify() error {
 	return nil
 }
 
-// busyTicks bounds the time with changes by somebody else, and quietTicks the number of passes afterwards.
+// busyTicks limits the time with changes by somebody else, and quietTicks the number of simulated reconciles
+// afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
@@ -411,7 +412,7 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // none of the seeds of TestWholeRollouts
+		f.Add(seed << 32) // shifted, so that no seed is a seed of TestWholeRollouts
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {

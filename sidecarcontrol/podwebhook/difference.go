@@ -48,7 +48,7 @@ func (s shapes) add(t reflect.Type) {
 			return
 		}
 		if name != "-" {
-			// JSON inlines an embedded field without a name.
+			// The JSON of a struct contains the fields of an embedded struct without a name of its own.
 			members = append(members, member{f.Index[0], name, name == ""})
 		}
 	}
@@ -113,7 +113,7 @@ func (d *differences) whole(path func() string, before, after reflect.Value) {
 	}
 }
 
-// isNothing reports whether a value is omitted from the JSON of an object.
+// isNothing reports whether the JSON of an object would omit the value (omitempty).
 func isNothing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -146,8 +146,8 @@ func (d *differences) maps(path string, before, after map[string]string) {
 	}
 }
 
-// lists inserts new elements, and compares elements that were in the list before one by one. A list that has lost or
-// reordered elements is replaced as a whole.
+// lists inserts new elements, and compares elements that were in the list before one by one. If elements were removed
+// from a list or reordered, the list is replaced as a whole.
 func (d *differences) lists(path string, before, after reflect.Value) {
 	begun := len(d.operations)
 	next := 0 // index into before

@@ -27,9 +27,9 @@ type Mutator struct {
 	// Mutate modifies the given Pod. The Handler has set the Pod's namespace before. Required. Mutate must be safe for
 	// concurrent use.
 	Mutate func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error
-	// Warn returns warnings for the creator of the Pod. A warning does not keep the Pod from being admitted: see
-	// admission.Response. Warn receives the Pod as sent by the client and the Pod after all steps, and must not modify
-	// either. Optional. Warn must be safe for concurrent use.
+	// Warn returns warnings for the creator of the Pod. The Pod is created in spite of a warning: see
+	// admission.Response. Warn receives the Pod as sent by the client and the Pod after all steps, and must not
+	// modify either. Optional. Warn must be safe for concurrent use.
 	Warn func(before, after *corev1.Pod) []string
 }
 

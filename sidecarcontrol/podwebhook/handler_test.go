@@ -246,8 +246,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestUndecodable: a request without a Pod is refused with the path, and so is a request that would take minutes to
-// decode. API servers never send such requests, but other clients may.
+// TestUndecodable: the Handler refuses a request without a Pod, and a request that would take minutes to decode. The
+// message names the field's path. API servers never send such requests, but other clients may.
 func TestUndecodable(t *testing.T) {
 	h := handler(t, step("any", func(*corev1.Pod) error { return nil }))
 	for raw, want := range map[string]string{

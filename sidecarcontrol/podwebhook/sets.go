@@ -68,8 +68,8 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 	return s, nil
 }
 
-// isOther reports whether anything outside an object's status has changed. Kinds without a generation, such as
-// ConfigMaps, have no status either.
+// isOther reports whether anything outside an object's status has changed, by metadata.generation and the labels and
+// annotations. Kinds without a generation, such as ConfigMaps, have no status, so every change counts.
 func isOther(before, after any) bool {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
@@ -125,8 +125,8 @@ func (s *Sets[O]) indexOf(namespace string) *sidecarcontrol.Index {
 // Update compiles an object again. Call Update after a change of other data that the function compile reads.
 func (s *Sets[O]) Update(owner O) { s.put(owner) }
 
-// Await adds a condition that HasSynced requires: after the start of the process, the creation of Pods waits for the
-// condition. Call Await before the manager starts.
+// Await adds a function that must return true before HasSynced does: after the start of the process, the creation of
+// Pods waits for this function. Call Await before the manager starts.
 func (s *Sets[O]) Await(synced func() bool) { s.synced = append(s.synced, synced) }
 
 // patience is how long the creation of a Pod waits for the caches after the process has started. API servers wait ten
@@ -143,9 +143,9 @@ func (s *Sets[O]) HasSynced() bool {
 	return true
 }
 
-// For returns the sets that match a Pod; the Pod's namespace must be set. While the caches are not synced, For waits a
-// moment. If the wait was too short, the error asks the client to retry later. Any other error comes from reading the
-// Pod's namespace object.
+// For returns the sets that match a Pod; the Pod's namespace must be set. While the caches are not synced, For waits
+// at most five seconds. If the caches are not synced then, the error asks the client to retry later. Any other error
+// comes from reading the Pod's namespace object.
 func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error) {
 	if !s.HasSynced() {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) { return s.HasSynced(), nil })

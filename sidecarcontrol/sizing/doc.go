@@ -12,8 +12,8 @@
 // Expressions have the operators + - * / and a minus before a value, parentheses, max(a, b) and min(a, b), numbers
 // (2, 0.5, 1e3), percentages (50%), quantities (100m, 64Mi; the suffixes are m k M G T P Ki Mi Gi Ti Pi) and a single
 // variable: cpu in expressions for CPU, memory in expressions for memory. The names of variables and functions may be
-// in upper case. A number that is added to or compared with a quantity counts in base units, cores or bytes. An
-// expression with a product of two quantities or a division by a quantity is invalid.
+// in upper case. A plain number that is added to a quantity, or compared with a quantity by max or min, counts in
+// cores or bytes. An expression with a product of two quantities or a division by a quantity is invalid.
 //
 // All functions are pure and safe for concurrent use.
 package sizing

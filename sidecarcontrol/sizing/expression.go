@@ -23,8 +23,8 @@ type node struct {
 	left  *node
 	right *node
 	value *big.Rat
-	// quantity distinguishes a quantity from a plain number. The variable is a quantity, so plain numbers are constants
-	// that do not depend on the Pod.
+	// quantity distinguishes a quantity from a plain number. The variable is a quantity, so a plain number never
+	// depends on the Pod.
 	quantity bool
 }
 
@@ -47,8 +47,8 @@ func join(op byte, left, right *node) (*node, error) {
 	return n, nil
 }
 
-// eval returns the value of the expression. Quantities are in base units; products and quotients of quantities, and
-// numbers added to or compared with quantities, are truncated to thousandths.
+// eval returns the value of the expression. Quantities are in cores or bytes; products and quotients of quantities,
+// and numbers added to or compared with quantities, are truncated to thousandths.
 func (n *node) eval(variable *big.Rat) *big.Rat {
 	switch n.op {
 	case 'l':
@@ -250,8 +250,8 @@ func (p *parser) name() (*node, error) {
 	return join(op, left, right)
 }
 
-// word reads letters, digits, dots and underscores as a whole, so that a literal with an unknown suffix is rejected as
-// a whole.
+// word reads letters, digits, dots and underscores as a whole, so that the error about an unknown suffix names the
+// whole literal.
 func (p *parser) word() string {
 	start := p.at
 	for p.at < len(p.text) && (isLetter(p.text[p.at]) || isDigit(p.text[p.at]) || p.text[p.at] == '.' || p.text[p.at] == '_') {

@@ -106,9 +106,9 @@ func Compile(p Policy) (*Sizes, error) {
 func (s *Sizes) Selects(container string) bool { return s.names.MatchString(container) }
 
 // Of computes the resources of a sidecar from the resources of the target containers. If any target container has no
-// limit for a resource, the sidecar gets no limit either, whatever the expression. A missing request counts as zero.
-// The error is a reason.List: NoTargetContainer if there are no targets, InvalidExpression if a result is negative or
-// too large.
+// limit for a resource, the sidecar gets no limit either, whatever the expression for the limit is. A missing request
+// counts as zero. The error is a reason.List: NoTargetContainer if there are no targets, InvalidExpression if a
+// result is negative, or too large for a quantity.
 func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
 	if len(targets) == 0 {
 		return corev1.ResourceRequirements{}, reason.List{{
@@ -193,7 +193,7 @@ func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
 	if value.Sign() < 0 {
 		return resource.Quantity{}, fmt.Errorf("the result %s is negative", decimal(value))
 	}
-	// A value that is too large in thousandths may still fit in whole units.
+	// A value may be too large for an int64 in thousandths, and still fit into an int64 in whole units.
 	if milli := whole(new(big.Rat).Mul(value, thousand())); milli.IsInt64() {
 		return *resource.NewMilliQuantity(milli.Int64(), format), nil
 	}

@@ -3,7 +3,7 @@
 // An [Upgrader] finds the Pods that have sidecars of the owners of a kind, whoever controls the Pods. [Upgrader.Work]
 // brings the Pods of an owner a step closer to its set: Work finishes upgrades that have begun, and begins as many
 // upgrades as the rollout allows. A Pod may have sidecars of several owners: during an upgrade for any of these
-// owners, the Pod counts as unavailable in the budgets of all.
+// owners, the Pod counts towards MaxUnavailable of all these owners.
 //
 //	v, result, err := r.upgrader.Cache.Observe(ctx, req)
 //	if v == nil {
@@ -76,18 +76,18 @@ type Upgrader[O client.Object] struct {
 	config Config[O]
 
 	mu sync.Mutex
-	// claims holds, for each Pod that is about to be upgraded, the name of the set that upgrades the Pod. A claim ends
-	// when the next pass of its set begins, because the cache then shows the writes, or at the end of the same pass if
-	// nothing was written.
+	// claims holds, for each Pod that is about to be upgraded, the name of the set that upgrades the Pod. An entry is
+	// removed when the next reconcile of the set's owner begins, because the cache then shows the writes, or at the
+	// end of the same reconcile if nothing was written.
 	claims map[types.UID]string
-	// known holds the Standings of each owner's last pass, by the owner's UID. Most Pods have not changed since the last
-	// pass, so most Standings need not be computed again.
+	// known holds the Standings of each owner's last reconcile, by the owner's UID. Most Pods have not changed since
+	// then, so most Standings need not be computed again.
 	known map[types.UID]*known
 }
 
 // known holds the Standings of Pods for a set, by the Pods' UIDs. A Standing is valid as long as neither Pod nor set
-// changes. The Pods are the cache's objects, and the cache replaces an object that changes. Only one pass of an owner
-// runs at a time, so known needs no lock.
+// changes. The Pods are the cache's objects, and the cache replaces an object that changes. At most one reconcile of
+// an owner runs at a time, so known needs no lock.
 type known struct {
 	set  *sidecarcontrol.Set
 	pods map[types.UID]*sidecarcontrol.Standing
@@ -125,7 +125,7 @@ type Plan struct {
 	Selects func(pod *corev1.Pod) bool
 }
 
-// Work is the result of a pass.
+// Work is the result of Upgrader.Work, that is of a reconcile.
 type Work struct {
 	// Pods are the Standings of the set's Pods: the active Pods that have all sidecars of the set. A Pod created before
 	// a container was added to the set is excluded: a running Pod cannot get another container.
@@ -137,7 +137,7 @@ type Work struct {
 	Choice sidecarcontrol.Choice
 }
 
-// task returns a kind of attempt at changing a Pod, with the back-off after a refusal.
+// task returns the fanout.Task with the given name and with the back-off after a refused change of a Pod.
 func task(name string) fanout.Task {
 	return fanout.Task{Name: name, First: 10 * time.Second, Last: 5 * time.Minute}
 }
@@ -222,7 +222,8 @@ func podsWhere(pods []sidecarcontrol.Standing, match func(*sidecarcontrol.Standi
 	return out
 }
 
-// send writes a change of a Pod. Passes of all owners with sidecars in the Pod wait until the cache shows the write.
+// send writes a change of a Pod. The reconciles of all owners with sidecars in the Pod wait until the cache shows the
+// write.
 func (u *Upgrader[O]) send(
 	ctx context.Context, v *ownercache.View[O], s *sidecarcontrol.Standing, change func(*sidecarcontrol.Standing) (podpatch.Change, error),
 ) (bool, error) {
@@ -283,9 +284,9 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	return last
 }
 
-// decide chooses the Pods to upgrade. The choice is recorded in claims, so that other sets know which Pods are about to
-// be upgraded. wait, if positive, is the time until the next pass: no event announces that a Pod's back-off is over, or
-// that another set releases a Pod.
+// decide chooses the Pods to upgrade. The choice is recorded in claims, so that other sets know which Pods are about
+// to be upgraded. wait, if positive, is the time until the next reconcile: no event occurs when a Pod's back-off is
+// over, or when another set's entry for a Pod is removed from claims.
 func (u *Upgrader[O]) decide(
 	v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan, pods []sidecarcontrol.Standing,
 ) (work Work, wait time.Duration) {
@@ -323,7 +324,8 @@ func (u *Upgrader[O]) decide(
 		s.Busy = s.Busy || claimed || newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion
 	}
 	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
-	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.
+	// If another set is about to change a Pod, this set upgrades the Pod in a later reconcile: both sets would write
+	// the same annotations.
 	work.Choice.Upgrade = slices.DeleteFunc(work.Choice.Upgrade, func(s *sidecarcontrol.Standing) bool { return u.claims[s.Pod.UID] != "" })
 	for _, s := range work.Choice.Upgrade {
 		u.claims[s.Pod.UID] = set.Name()

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// phaseDeadline is how long a phase may take. Only a phase whose manager makes no progress takes so long.
+	// phaseDeadline is how long a phase may take. A phase takes so long only if the manager makes no progress.
 	phaseDeadline = 30 * time.Minute
 	settleEvery   = 50 * time.Millisecond
 	// quiet is the time without writes of the manager after which a phase ends.
 	quiet = time.Second
-	// sideBySide is the number of requests that the bench itself sends at the same time.
+	// sideBySide is the largest number of requests that the bench itself sends at the same time.
 	sideBySide = 32
 )
 
@@ -44,12 +44,12 @@ type bench struct {
 
 	shape   Shape
 	foreign map[string]int  // Pods that the bench itself creates, by object
-	objects []client.Object // objects as they were in the last request of the bench
+	objects []client.Object // the objects with the content that the bench has sent last
 	changed int
 	idleCPU float64 // CPU seconds per second while the manager has nothing to do
 }
 
-// drawn is a phase recorded for the timeline picture.
+// drawn is a recorded phase, to be drawn in the timeline picture.
 type drawn struct {
 	phase  phase
 	figure Figure
@@ -143,9 +143,9 @@ func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore 
 	return f, lives, nil
 }
 
-// warmUp creates an object, waits until the manager has created its Pods, and deletes the object. After warmUp, the
-// manager certainly runs. The Pods are deleted before the object, because the garbage collector takes half a minute
-// to notice a new kind.
+// warmUp creates an object, waits until the manager has created its Pods, and deletes the object. So when warmUp
+// returns, the manager certainly runs. The Pods are deleted before the object, because the garbage collector takes
+// half a minute to notice a new kind.
 func (b *bench) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not done within 3 minutes"))
 	defer cancel()
@@ -180,7 +180,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return err
 }
 
-// roll changes the workload to a shape and waits until all Pods have the shape.
+// roll changes the workload's objects to a shape, and waits until all Pods have the template of the shape.
 func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	objects := make([]client.Object, b.o.Objects)
 	for i := range objects {
@@ -227,8 +227,8 @@ func (b *bench) keep(ctx context.Context, s Shape) error {
 	})
 }
 
-// settle waits until all Pods have the template and are ready, all former Pods are removed, and the status of the
-// objects shows these Pods.
+// settle waits until all Pods have the present template and are ready, all replaced Pods are removed, and the status
+// of the objects shows the present Pods.
 func (b *bench) settle(ctx context.Context, title string, objects []client.Object, pods int) error {
 	want := map[string]int{}
 	for i, object := range objects {

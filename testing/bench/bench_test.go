@@ -38,7 +38,7 @@ func deployment() bench.Workload {
 	}
 }
 
-// manager writes a program used in place of a manager.
+// manager writes a shell script to a file, and returns its path; the bench runs the script in place of a manager.
 func manager(t *testing.T, script string) string {
 	t.Helper()
 	if testing.Short() {
@@ -82,8 +82,8 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// TestManagerThatEnds: the error says that the manager has ended. The error does not mention the request that the end
-// has interrupted.
+// TestManagerThatEnds: the error says that the manager has ended. The error does not mention the bench's own request
+// that was interrupted.
 func TestManagerThatEnds(t *testing.T) {
 	o := bench.NewOptions(manager(t, "echo no flag --kubeconfig; exit 3"), deployment())
 	o.Pods, o.Nodes = 1, 1

@@ -18,7 +18,8 @@ type change struct {
 	apply       func(template *corev1.PodTemplateSpec, n int)
 }
 
-// changes lists the possible changes. The bench measures whether Pods survive a change, and assumes nothing.
+// changes lists the possible changes. The bench does not assume that a change is made in place, but measures whether
+// the Pods are kept.
 func changes() []change {
 	return []change{
 		{"image", "the image of one container", func(t *corev1.PodTemplateSpec, n int) { setImages(t.Spec.Containers[:1], n) }},
@@ -37,7 +38,7 @@ func (o Options) change() change {
 	return all[slices.IndexFunc(all, func(c change) bool { return c.name == o.Change })]
 }
 
-// recreating returns a change that every implementation makes by recreating the Pods.
+// recreating returns a change for which every controller must recreate the Pods.
 func recreating() change { return changes()[len(changes())-1] }
 
 func setImages(containers []corev1.Container, n int) {
@@ -51,7 +52,7 @@ func setEnv(t *corev1.PodTemplateSpec, n int) {
 }
 
 // carries reports whether a Pod equals the template in all fields that the changes can change. Labels, hashes of
-// revisions and other environment variables are ignored, because the implementation sets them.
+// revisions and other environment variables are ignored, because the measured manager sets these values itself.
 func carries(pod *corev1.Pod, template *corev1.PodTemplateSpec) bool {
 	for key, value := range template.Annotations {
 		if pod.Annotations[key] != value {

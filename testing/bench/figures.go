@@ -104,7 +104,7 @@ func (t RequestCount) request() audit.Request {
 	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code, DryRun: t.DryRun}
 }
 
-// kind returns the kind of request, without the count.
+// kind returns a copy without the number of requests, as a key for counting.
 func (t RequestCount) kind() RequestCount {
 	t.Count, t.PerPod = 0, 0
 	return t
@@ -169,7 +169,7 @@ func (f *Figure) setRequests(requests []audit.Request) {
 	}
 }
 
-// setLives fills in the figures that are computed from the observations of the Pods.
+// setLives fills in the figures that follow from the observed states of the Pods.
 func (f *Figure) setLives(lives []life) {
 	f.GateClosed, f.Unready, f.Starting = summarise(gateClosed(lives)), summarise(outOfService(lives)), summarise(starting(lives))
 	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)

@@ -28,7 +28,7 @@ func requestsOfARollout() []audit.Request {
 		repeat(5, audit.Request{Verb: "get", Resource: "pods", Code: 404}),
 		repeat(2, audit.Request{Verb: "patch", Resource: "clonesets/status", Code: 200}),
 		repeat(1, audit.Request{Verb: "list", Resource: "podtemplates", Code: 200}),
-		// The number of these requests does not grow with the number of Pods.
+		// Lease requests and watches are not counted, because their number does not grow with the number of Pods.
 		repeat(3, audit.Request{Verb: "update", Resource: "leases", Code: 200}),
 		repeat(3, audit.Request{Verb: "watch", Resource: "pods", Code: 200}),
 		repeat(3, audit.Request{Verb: "get"}),

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// follower records the lives of all Pods of the workload. The source is a watch. The time of an observation is the
-// time at which the event arrived.
+// follower records the states of all Pods of the workload over time (type life), as seen by an informer. The time of
+// an observation is the time at which the event arrived.
 type follower struct {
 	mu       sync.Mutex
 	began    time.Time
@@ -72,14 +72,14 @@ func stripManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// begin starts a phase in which Pods get the template.
+// begin begins the records of a phase in which Pods get the template.
 func (f *follower) begin(template *corev1.PodTemplateSpec) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.began, f.template, f.past = time.Now(), template.DeepCopy(), nil
 	for uid, r := range f.records {
 		if r.gone > 0 {
-			delete(f.records, uid) // the Pod is terminating since an earlier phase
+			delete(f.records, uid) // the Pod has been terminating since an earlier phase
 			continue
 		}
 		r.life = life{pod: r.life.pod, object: r.object, existed: true, moments: []moment{f.stateOf(r.pod, 0)}}
@@ -95,7 +95,7 @@ func hasClosedGate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podstate.IsTrue(pod, g.ConditionType) })
 }
 
-// see records the current state of a Pod.
+// see records the state of a Pod in an event.
 func (f *follower) see(obj any, now time.Time) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Labels[objectLabel] == "" {
@@ -163,8 +163,8 @@ func (f *follower) lives() []life {
 	return out
 }
 
-// census counts, for each object, the Pods that are not terminating, and how many of these are ready with the phase's
-// template.
+// census has, for each object, the number of Pods that are not terminating (pods), and the number of these Pods that
+// are ready with the phase's template (done).
 type census struct{ pods, done map[string]int }
 
 func (f *follower) count() census {

@@ -28,8 +28,8 @@ type moment struct {
 	// ready is true if the Pod's Ready condition is True. An updated Pod counts as ready only if its containers also run
 	// the images of its spec.
 	ready bool
-	// closed is true if a readiness gate of the Pod is closed. A closed gate means that its owner has taken the Pod out
-	// of service.
+	// closed is true if a readiness gate of the Pod is closed. A closed gate means that the controller of the gate
+	// has taken the Pod out of service.
 	closed bool
 }
 
@@ -58,8 +58,8 @@ func gateClosed(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return m.closed })
 }
 
-// spells returns how long Pods that were not recreated were in a state. There is one duration for each period that
-// has ended.
+// spells returns how long Pods that were not recreated were in a state for which the function in returns true. There
+// is one duration for each period that has ended.
 func spells(lives []life, in func(moment) bool) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {

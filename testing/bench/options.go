@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// podsPerNode is half of the Pods that a simulated Node can run. The other half is free for new Pods, which are
-// created before the Pods that they replace are removed.
+// podsPerNode is the number of Pods for each simulated Node, half of the Pods that the Node can run. The other half
+// is for new Pods, which are created before the replaced Pods are removed.
 const podsPerNode = 250
 
 // Options says what [Run] measures. [NewOptions] fills in the usual values. [Options.Validate] refuses invalid

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// someOptions returns valid options. The manager is the test binary, which is a file that could be started.
+// someOptions returns valid options. The path of the manager is the path of the test binary, because Validate
+// requires an executable file.
 func someOptions() Options {
 	return NewOptions(os.Args[0], Workload{
 		Name:   "thing",

@@ -14,13 +14,13 @@ type phase struct {
 	name, about string
 	// skip reports whether the phase is left out.
 	skip func(o Options) bool
-	// prepare runs before the measurement.
+	// prepare is called before the measurement of the phase begins.
 	prepare func(ctx context.Context, b *bench) error
 	// next returns the shape to which the workload changes. If next is nil, the workload does not change.
 	next func(s Shape, o Options, n int) Shape
-	// work runs instead of the wait for the shape.
+	// work, if set, is called in place of the change to the next shape.
 	work func(ctx context.Context, b *bench, f *Figure) error
-	// picture is the title of a phase in the timeline.
+	// picture is the title of the phase in the timeline picture; empty if the phase is not drawn.
 	picture string
 }
 
@@ -59,10 +59,10 @@ func phases() []phase {
 	}
 }
 
-// scaleUp is the phase that all later phases need.
+// scaleUp is the name of the phase without which no later phase can run.
 const scaleUp = "scale-up"
 
-// slowStart is the phase that is skipped unless Options.SlowStart is set.
+// slowStart is the name of the phase that is skipped unless Options.SlowStart is set.
 const slowStart = "slow-start"
 
 // pictureOfChange is the title of the phase that makes the change of the options, for the timeline picture. The name
@@ -81,7 +81,8 @@ func idle(ctx context.Context, b *bench, _ *Figure) error {
 	return sleep.For(ctx, b.o.NoChange)
 }
 
-// passInterval is longer than a pass, so that two events always lead to two passes.
+// passInterval is the time between two events. The time is longer than a reconcile, so that two events always lead to
+// two reconciles.
 const passInterval = 100 * time.Millisecond
 
 // forcePasses annotates one workload object after the other, and divides the CPU time by the number of passes. This

@@ -48,8 +48,8 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	return &process{Process: p, name: o.Manager, log: log}, nil
 }
 
-// wait returns nil when ctx ends. If the manager exits earlier, wait returns an error with the end of the manager's
-// log.
+// wait returns nil when ctx ends. If the manager exits earlier, wait returns an error with the last part of the
+// manager's log.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

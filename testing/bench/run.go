@@ -96,7 +96,7 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 		return r, nil
 	}
 	if ctx.Err() != nil {
-		// The cause of the context says more than the error of the interrupted request.
+		// The cause of the context says why the run has ended, unlike the error of the interrupted request.
 		return nil, context.Cause(ctx)
 	}
 	return nil, fmt.Errorf("%w\nend of the manager's log:\n%s", err, child.EndOfLog(b.manager.log))

@@ -111,8 +111,8 @@ func (r *Result) Requests() Table {
 	return table
 }
 
-// Remarks returns a sentence with figures for each of the phases no-change, passes and slow-start. If phases is not
-// empty, Remarks returns only the sentences for these phases.
+// Remarks returns a sentence with the main figures of each of the phases no-change, passes and slow-start. If phases
+// is not empty, Remarks returns only the sentences for these phases.
 func (r *Result) Remarks(phases ...string) []string {
 	var out []string
 	for _, f := range r.Phases {

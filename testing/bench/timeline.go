@@ -82,7 +82,7 @@ func rows(lives []life, end float64) []picture.Row {
 	return out
 }
 
-// reached returns the time at which the rollout reached the Pod.
+// reached returns the time of the first change that the rollout made to the Pod.
 func reached(l life) time.Duration {
 	if len(l.moments) > 1 {
 		return l.moments[1].at

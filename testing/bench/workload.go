@@ -29,9 +29,10 @@ type Workload struct {
 	// PerNode is true if an object has a Pod on every Node that fits its template. Then the number of Nodes is the
 	// number of Pods of an object. For fewer Pods, the template of the shape has a nodeSelector.
 	PerNode bool
-	// Pod returns a Pod of an object with the shape, in the form after admission. The Pod must have the labels of the
-	// shape. Pod is set for a kind that changes Pods of other owners. Then the bench itself names, creates and deletes
-	// the Pods, and leaves out the rollouts that recreate Pods. Pod is nil for a kind that creates Pods itself.
+	// Pod returns a Pod for an object with the shape, as the API server stores the Pod after admission. The Pod must
+	// have the labels of the shape's template. Pod is set for a kind that changes Pods of other owners. Then the
+	// bench itself names, creates and deletes the Pods, and leaves out the rollouts that recreate Pods. Pod is nil
+	// for a kind that creates Pods itself.
 	Pod func(Shape) (*corev1.Pod, error)
 	// Object returns the whole object for a shape, in the namespace [Namespace]. In each phase, the bench sends the
 	// difference between two such objects.
@@ -56,7 +57,7 @@ const objectLabel = "bench"
 // Namespace is the namespace of all objects and Pods of a run.
 const Namespace = metav1.NamespaceDefault
 
-// Shape says what a workload object should look like.
+// Shape has the settings of a workload object that the bench changes.
 type Shape struct {
 	Name string
 	Pods int
@@ -67,7 +68,7 @@ type Shape struct {
 	MaxUnavailable intstr.IntOrString
 }
 
-// of returns the shape of object i out of n objects. The receiver describes all objects together.
+// of returns the shape of object i out of n objects. The receiver has the numbers of all objects together.
 func (s Shape) of(i, n int) Shape {
 	s.Name = fmt.Sprintf("%s-%04d", s.Name, i)
 	s.Pods = share(s.Pods, i, n)

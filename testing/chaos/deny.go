@@ -47,8 +47,8 @@ func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Obj
 	return err
 }
 
-// reaches reports whether the server would run its admission plugins: if the object is missing or was replaced, the
-// server returns an error before admission.
+// reaches reports whether a call reaches the admission plugins of the server: if the object is missing or was
+// replaced, the server returns an error before admission.
 func reaches(call faultapi.Call, before client.Object) bool {
 	if call.Verb == "create" {
 		return true

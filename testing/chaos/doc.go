@@ -14,8 +14,8 @@
 //   - The process dies, possibly in the middle of a call, and a new process starts with caches that may be older.
 //   - Scheduler and kubelet do something for a Pod: start, restart, report, crash, evict or terminate.
 //   - Users and other clients change objects: [Subject.Users].
-//   - All pending work is done for a while, without faults and in little simulated time, so that the next step finds
-//     budgets just used up.
+//   - All pending work is done for a while, without faults and in little simulated time, so that the next step comes
+//     just after the controllers have used up their budgets.
 //   - Time passes. No other step advances the clock, so nothing depends on the speed of the machine.
 //
 // The [Subject] consists of the controllers under test and their rules. Policies that refuse writes for a longer
@@ -34,15 +34,15 @@
 //
 // # How to write a rule about a budget
 //
-// A controller cannot guarantee "At least 9 of 10 Pods are available": Pods crash, Nodes are drained, and caches are
-// stale. A controller can guarantee a weaker rule: its own writes never take more Pods out of service than the budget
-// allows, as far as the controller could see. Such a rule has three parts:
+// A controller cannot guarantee that "at least 9 of 10 Pods are available": Pods crash, Nodes are drained, and caches
+// are stale. A controller can guarantee a weaker rule: its own writes never take more Pods out of service than the
+// budget allows, according to the state of the cache at the time of the decision. Such a rule has three parts:
 //
-//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Before the first write of the pass,
-//     copy what the decision depends on from Task.Process.Cache into Task.View: the owner's spec, and the Pods in
-//     service. After the first write copy nothing more, because the decision has been made. A live read that precedes a
-//     write counts like a write, for example the read of a StorageClass before a claim is resized. A Pod that is ready,
-//     but in the middle of an update, does not count as in service.
+//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Before the first write of the
+//     reconcile, copy the data for the decision from Task.Process.Cache into Task.View: the owner's spec, and the
+//     Pods in service. After the first write, copy no further data, because the decision has been made. A live read
+//     that precedes a write counts like a write, for example the read of a StorageClass before a claim is resized. A
+//     Pod that is ready, but in the middle of an update, does not count as in service.
 //  2. The Pods taken out of service. [Subject.Wrote] sees each write with the Pod before and after. A write takes a Pod
 //     out of service if the Pod was in service in the view and the write deletes the Pod, marks the Pod for deletion,
 //     or closes its readiness gate. Record these Pods by UID, so that a Pod patched twice counts once. Crashes,

@@ -35,7 +35,7 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, client.IgnoreAlreadyExists(k.Create(ctx, pod))
 }
 
-// setup is also called by main.
+// setup adds the controller to a manager; in a real program, main also calls setup.
 func setup(_ context.Context, mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.ControllerRevision{}).Owns(&corev1.Pod{}).Complete(&keeper{mgr.GetClient()})
 }
@@ -72,9 +72,9 @@ func plan() chaos.Plan {
 	}}
 }
 
-// A test of a controller consists of its Setup, the users' actions, and its rules.
+// A test of a controller consists of three parts: the controller's Setup, the users' actions, and the rules.
 func ExampleRun() {
-	var t *testing.T // the test's
+	var t *testing.T // in a test, the argument of the test function
 	chaos.Run(t, plan())
 }
 

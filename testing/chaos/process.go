@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Process is one run of the program: all its memory is lost when the process dies.
+// Process is a simulated process of the program under test: all its memory is lost when the process dies.
 type Process struct {
 	// Cache is the cache of the process. Do not modify objects of the Cache.
 	Cache *faultapi.Cache
@@ -51,12 +51,13 @@ type ended struct {
 	panicked   any
 }
 
-// startVerb is the verb of the pseudo call with which a reconcile waits to begin.
+// startVerb is the verb of the pseudo call that stands for the start of a reconcile: the reconcile waits until the
+// schedule releases the pseudo call.
 const startVerb = "reconcile"
 
-// Pass makes a call wait until the schedule releases the call. Calls during Setup do not wait. A call with verb get for
-// a resource that the server does not have represents a request to another system, such as the container runtime of a
-// Node.
+// Pass makes a call wait until the schedule releases the call. Calls during Setup do not wait. To simulate a request
+// to another system, such as the container runtime of a Node, call Pass with the verb get and a resource that the
+// server does not have.
 func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	if !p.armed.Load() {
 		return faultapi.Fate{}
@@ -109,7 +110,7 @@ func (p *Process) label() string {
 	return fmt.Sprintf("process %d: ", p.index)
 }
 
-// boot starts a process, whose caches may be stale.
+// boot starts a new process with the given index. The caches of the process may be stale.
 func (w *World) boot(index int) {
 	w.starts++
 	w.forgive()
@@ -223,7 +224,7 @@ func (w *World) kill(index int, why error) {
 	}
 }
 
-// left returns the name of a task that is still running.
+// left returns the name of a task that is still running, or "" if there is none.
 func (p *Process) left() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

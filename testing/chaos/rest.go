@@ -6,22 +6,23 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rounds is the number of rounds after which a schedule that still has work fails as endless. callsPerRound is the
-// largest number of calls by the controllers in a round.
+// rounds is the number of rounds after which the schedule fails because the controllers' work does not end.
+// callsPerRound is the largest number of calls by the controllers in a round.
 const (
 	rounds        = 400
 	callsPerRound = 2000
 )
 
-// A lull does all pending work in lullRounds rounds with a pause after each round. Waits longer than all pauses
-// together are not over afterwards. A long pause also reveals retries that are made only after a while.
+// A lull is a step in which all pending work is done, in lullRounds rounds with a pause after each round. Waits of
+// the controllers that are longer than all pauses together last longer than the lull. Sometimes a pause is long, to
+// find retries that the controllers make only after a while.
 const (
 	lullRounds = 20
 	lullPause  = 20 * time.Millisecond
 	longPause  = 500 * time.Millisecond
 )
 
-// lastErrors is how many calls may fail after the last change by users, when no further event triggers a retry.
+// lastErrors is how many calls may fail after the last change by users. No further event then triggers a retry.
 // lastErrorChance is the chance of a failure in percent.
 const (
 	lastErrors      = 3
@@ -147,7 +148,8 @@ func (w *World) settleOne() bool {
 	return false
 }
 
-// lastFate returns an error as long as errorsLeft is positive.
+// lastFate returns the outcome of a call after the last change by users: by chance an error, as long as errorsLeft is
+// positive.
 func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
 	if w.errorsLeft == 0 || !w.Chance(lastErrorChance) {
 		return faultapi.Fate{}

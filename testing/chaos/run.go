@@ -134,8 +134,9 @@ func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violatio
 	return b.String()
 }
 
-// testPackage returns the import path of the package in which the function Plan.New is defined. The go command
-// accepts the path in the test's module, and in every module that requires the test's module.
+// testPackage returns the import path of the package in which the function Plan.New is defined, for the command that
+// plays a schedule again. The command works in the test's module, and in every module that requires the test's
+// module.
 func testPackage(maker func(*World) Subject) string {
 	f := runtime.FuncForPC(reflect.ValueOf(maker).Pointer())
 	if f == nil {

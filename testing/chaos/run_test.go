@@ -25,7 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// one is a controller that creates a Pod for each ControllerRevision, with a mistake given by the test.
+// one is a controller that creates a Pod for each ControllerRevision. The fields select a mistake that the controller
+// makes.
 type one struct {
 	client.Client
 	live client.Reader
@@ -88,7 +89,7 @@ func onePlan(mistaken one) *Plan {
 	return &plan
 }
 
-// worst plays the plan's schedules and returns the first violation and its seed.
+// worst plays the plan's schedules until a rule is broken, and returns this violation and the seed.
 func worst(t *testing.T, plan *Plan) (*Violation, uint64) {
 	t.Helper()
 	for seed := uint64(1); seed <= uint64(plan.Seeds); seed++ {
@@ -167,7 +168,7 @@ func TestReport(t *testing.T) {
 	t.Log(text)
 }
 
-// TestImportPath: go test finds the named package of a failing test, wherever the package lies.
+// TestImportPath: go test finds the named package of a failing test in any folder.
 func TestImportPath(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ function, want string }{
@@ -186,7 +187,7 @@ func TestImportPath(t *testing.T) {
 	}
 }
 
-// refusing is a controller that relabels its Pod against a policy.
+// refusing returns a controller that tries to change a label of its Pod although a policy refuses the change.
 func refusing(retry time.Duration) one {
 	return one{fixedName: true, retry: retry, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
 		if pods[0].Labels["done"] != "" {
@@ -287,7 +288,8 @@ func TestDenies(t *testing.T) {
 	}
 }
 
-// TestFates: reads never fail as forbidden or invalid, writes sometimes do, and an invalid error names a field.
+// TestFates: writes sometimes fail as forbidden or invalid, and the error of an invalid write names a field. Reads
+// never fail in this way.
 func TestFates(t *testing.T) {
 	w := &World{}
 	got := map[string]int{}

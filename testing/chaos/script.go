@@ -9,8 +9,8 @@ import (
 
 // Step is a step of a schedule that was played.
 type Step struct {
-	// N is the step's number, from 1. The seed and N together determine the step. Earlier steps matter only because
-	// they determine which choices remain.
+	// N is the step's number, from 1. The seed and N together determine the step. Earlier steps affect the step only
+	// through the state that they leave, in which some choices may be impossible.
 	N int
 	// Calm is true for a step without faults.
 	Calm bool
@@ -106,7 +106,8 @@ func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	return calmed(s, try)
 }
 
-// calmed removes the faults from as many steps as possible: from all at once, or else from one step after the other.
+// calmed removes the faults from as many steps as possible: from all steps at once if the script then still fails, or
+// else from one step after another.
 func calmed(s Script, fails func(Script) bool) Script {
 	all := slices.Clone(s)
 	for i := range all {

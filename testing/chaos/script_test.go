@@ -67,8 +67,8 @@ func FuzzParseScript(f *testing.F) {
 	})
 }
 
-// needs returns a function for Shrink that returns true exactly if all needed steps are played, and the faulty steps
-// with faults.
+// needs returns the argument fails for Shrink. The function returns true if all needed steps are played, and the
+// steps in faulty are played with faults.
 func needs(plays *int, faulty map[int]bool, needed ...int) func(chaos.Script) bool {
 	return func(s chaos.Script) bool {
 		*plays++

@@ -55,7 +55,7 @@ func (w *World) anyProcess() *Process {
 	return w.processes[w.rng.IntN(len(w.processes))]
 }
 
-// calls returns the waiting API calls; starts returns the reconciles that wait to begin.
+// calls returns the API calls that wait for the schedule; starts returns the reconciles that wait to begin.
 func (p *Process) calls() (out []*faultapi.Waiting) {
 	for _, waiting := range p.turnstile.Waiting() {
 		if waiting.Call.Verb != startVerb {
@@ -275,8 +275,8 @@ func (p *Process) news() (out []news) {
 	return out
 }
 
-// deliver delivers a watch's events one by one: otherwise the number of events read at a time would depend on
-// goroutines.
+// deliver delivers a watch's events one by one: otherwise the number of events that the reader of the watch receives
+// at once would depend on the timing of goroutines.
 func deliver(watch *faultapi.Watch, n int) {
 	for range min(n, watch.Behind()) {
 		watch.Deliver(1)
@@ -303,7 +303,8 @@ func (w *World) deliver() {
 	}
 }
 
-// bookmark delivers a bookmark, which a new process may need to know that its store is complete.
+// bookmark delivers a watch bookmark to a process: a new process may wait for a bookmark before the process considers
+// its store complete.
 func (w *World) bookmark(p *Process) {
 	for _, resource := range p.Cache.Resources() {
 		p.Cache.Bookmark(resource)

@@ -17,8 +17,8 @@ type Plan struct {
 	// Scheme must contain Kinds and the core types.
 	Scheme *runtime.Scheme
 	// Kinds are the kinds that the server has in addition to Pods, ControllerRevisions and PersistentVolumeClaims. If
-	// Nodes are among Kinds, a Pod that names a Node waits until the Node exists, and Pods of deleted Nodes are
-	// garbage collected after a while.
+	// Nodes are among Kinds, a Pod that names a Node stays pending until the Node exists, and Pods of deleted Nodes
+	// are garbage collected after a while.
 	Kinds []client.Object
 	// Replicas is how many processes of the program run at a time; 0 means 1. The first is the leader: runnables that
 	// need leader election, such as controllers, run only in the leader.
@@ -40,17 +40,18 @@ type Subject struct {
 	// must come from the manager. Code that calls time.Now directly also gets the time of the schedule. If Setup
 	// returns an error, the schedule fails.
 	Setup func(ctx context.Context, mgr manager.Manager) error
-	// Beside are further programs that run beside the controllers, such as a node agent. Each program has its own
-	// processes and caches. Requests to systems other than the API server must wait for the schedule in Process.Pass.
+	// Beside are further programs that run at the same time as the controllers, such as a node agent. Each program
+	// has its own processes and caches. Requests to systems other than the API server must wait for the schedule in
+	// Process.Pass.
 	Beside []func(ctx context.Context, p *Process, mgr manager.Manager) error
 	// Begin creates the objects that exist before the first process starts.
 	Begin func()
 	// Users makes one random change that a user might make, chosen with World.Rand.
 	Users func()
-	// Outside does the usual work of all other clients, such as the owner of a lifecycle hook. Outside is called
-	// until changed is false.
+	// Outside does the usual work of all other clients, such as the owner of a lifecycle hook. Run calls Outside
+	// again until changed is false.
 	Outside func() (changed bool)
-	// Settle changes objects so that the last requests of users can be fulfilled.
+	// Settle changes objects so that the controllers can fulfil the last requests of users.
 	Settle func()
 	// Denies is called for each write of the controllers that reaches the server, and may return an error to refuse the
 	// write, as a quota, a policy or a webhook does. Call.Body is the written body. The argument before is the object
@@ -81,7 +82,7 @@ type Task struct {
 	Began time.Time
 	// Process is the process in which the task runs.
 	Process *Process
-	// View holds what the subject stores about the task.
+	// View is for data that the Subject stores about the task.
 	View any
 
 	sent map[string]bool // the writes whose responses were received

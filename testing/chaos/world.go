@@ -58,8 +58,8 @@ func (w *World) Failf(rule, format string, args ...any) {
 	panic(stopSchedule{})
 }
 
-// blob matches encoded bytes, such as keys and certificates. Such bytes differ in each run, and are of no use to a
-// reader.
+// blob matches encoded bytes, such as keys and certificates. Such bytes differ in each run, and do not help the
+// reader of a log.
 var blob = regexp.MustCompile(`[A-Za-z0-9+/]{60,}=*`)
 
 // Logf adds a line to the log of the schedule, without encoded bytes.
@@ -73,7 +73,7 @@ func (w *World) Logf(format string, args ...any) {
 // Rand returns the random source of the step, which depends only on the seed and the step's number.
 func (w *World) Rand() *rand.Rand { return w.rng }
 
-// Chance returns true in the given percentage of calls.
+// Chance returns true at random, with the given probability in percent.
 func (w *World) Chance(percent int) bool { return w.rng.IntN(100) < percent }
 
 // Processes returns the running processes, always in the same order.
@@ -81,7 +81,7 @@ func (w *World) Processes() []*Process {
 	return slices.DeleteFunc(slices.Clone(w.processes), func(p *Process) bool { return p == nil })
 }
 
-// Over reports whether faults have stopped.
+// Over reports whether the schedule makes no more faults.
 func (w *World) Over() bool { return w.over }
 
 // Sleep advances the clock. API calls stay blocked during this time, but timers run. If d is a second or more, kubelets
@@ -121,7 +121,7 @@ func (w *World) enter(step int, calm bool) {
 	w.calm = calm || w.over
 }
 
-// harvest waits until all goroutines are blocked, and checks the finished tasks.
+// harvest waits until all goroutines are blocked, and checks the tasks that have finished since the last call.
 func (w *World) harvest() {
 	w.wait()
 	for i, p := range w.processes {

@@ -37,7 +37,7 @@ func TestRunStopsGrandchildren(t *testing.T) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	_ = in.Close()
-	// The pipe closes when no process is left to write.
+	// The pipe is closed when the last process that could write has ended.
 	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("process %s is alive: read: %v", strings.TrimSpace(line), err)
 	}
@@ -57,7 +57,7 @@ func TestHowAProgramEnded(t *testing.T) {
 	if !p.Ended() || !errors.As(p.Err(), &exit) || p.State() != "signal: terminated" {
 		t.Errorf("a program that was asked to end: %v, %v, %s", p.Ended(), p.Err(), p.State())
 	}
-	p.Stop(syscall.SIGTERM, time.Minute) // does nothing
+	p.Stop(syscall.SIGTERM, time.Minute) // the program has ended already, so Stop does nothing
 	if _, err := child.Start(exec.Command("/does/not/exist")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a program that is not there: %v", err)
 	}

@@ -1,8 +1,9 @@
 package controlplane
 
-// These annotations control a simulated Pod. All annotations work in a Pod template as well as on an existing Pod.
+// These annotations control how a simulated kubelet handles a Pod. All annotations work in a Pod template as well as
+// on an existing Pod.
 const (
-	// Fail makes the Pod end in phase Failed. A value besides "" and "true" becomes the status's reason, such as
+	// Fail makes the Pod end in phase Failed. A value other than "" and "true" becomes the status's reason, such as
 	// "Evicted".
 	Fail = "sim.workloadkit.io/fail"
 	// Complete makes the Pod end in phase Succeeded as soon as it runs.
@@ -13,14 +14,14 @@ const (
 	// Crash keeps the named containers (separated by commas, "*" for all) in CrashLoopBackOff. When the annotation is
 	// removed, the containers are restarted.
 	Crash = "sim.workloadkit.io/crash"
-	// ImageAlias makes the Node report another tag than the requested one, as if both tags had the same digest. The
+	// ImageAlias makes the Node report another tag than the requested tag, as if both tags had the same digest. The
 	// value is a list of pairs separated by commas, such as "app:2=app:stable": an image as in the spec, and the
 	// reported tag.
 	ImageAlias = "sim.workloadkit.io/image-alias"
 	// BrokenImage names images (separated by commas, "*" for all) that cannot be pulled: a container that must run such
 	// an image stops and waits in ImagePullBackOff until its spec names another image.
 	BrokenImage = "sim.workloadkit.io/broken-image"
-	// Stopped names container instances that another program than the kubelet has ended. The value is JSON with the
+	// Stopped names container instances that a program other than the kubelet has stopped. The value is JSON with the
 	// ID of the instance for each container name. A named instance ends, and the container starts again after
 	// StartDelay, unless the Pod has restartPolicy Never. Package podview of module testing/fakecri writes the
 	// annotation.

@@ -61,7 +61,8 @@ func freePorts(ctx context.Context) (ports, error) {
 		if err != nil {
 			return p, fmt.Errorf("find a free port: %w", err)
 		}
-		// All ports are held open until all are chosen, because the kernel might return the same port twice.
+		// All listeners stay open until all ports are chosen, because the kernel could otherwise return the same port
+		// twice.
 		defer func() { _ = l.Close() }()
 		*port = l.Addr().(*net.TCPAddr).Port
 	}
@@ -129,7 +130,7 @@ func apiServerFlags(l layout, p ports, opts Options) []string {
 	if opts.AuditLog != "" {
 		flags = append(flags,
 			"--audit-policy-file="+l.config("audit-policy.yaml"), "--audit-log-path="+opts.AuditLog, "--audit-log-mode=blocking",
-			// Rotation would remove lines before they are read.
+			// A rotation of the log would remove lines that no reader has read yet.
 			"--audit-log-maxsize=1000000")
 	}
 	flags = append(flags, featureGates(opts)...)
@@ -159,7 +160,7 @@ func controllerManagerFlags(l layout, opts Options) []string {
 		"--root-ca-file=" + l.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + l.pki("ca.crt"), "--cluster-signing-key-file=" + l.pki("ca.key"),
 		"--kube-api-qps=" + rate, "--kube-api-burst=" + rate,
-		// On a busy machine, Nodes must not become unreachable.
+		// On a busy machine, the controller manager must not mark Nodes as unreachable.
 		"--node-monitor-grace-period=" + longestLease.String(),
 		"--flex-volume-plugin-dir=" + l.state("flexvolume"),
 	}, featureGates(opts)...)

@@ -30,7 +30,8 @@ const (
 	startTimeout  = 90 * time.Second
 	startAttempts = 3
 	stopGrace     = 5 * time.Second
-	// kube-apiserver does not end by itself while a watch is open
+	// apiServerGrace is how long kube-apiserver may take to end before it is killed: kube-apiserver does not end by
+	// itself while a watch is open.
 	apiServerGrace = 2 * time.Second
 	pollInterval   = 25 * time.Millisecond
 )
@@ -310,7 +311,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// clients returns the names of the components connected to kube-apiserver.
+// clients returns the names of the components that are clients of kube-apiserver.
 func clients() []string { return []string{"kube-controller-manager", "kube-scheduler", "kwok"} }
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
@@ -337,7 +338,8 @@ func (c *ControlPlane) flags(name string) []string {
 	}
 }
 
-// run starts a component, records the component so that a later process can remove it, and watches the component.
+// run starts a component, and watches for its end. run also records the process, so that a later Start can kill the
+// process if this program dies.
 func (c *ControlPlane) run(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -366,7 +368,7 @@ func (c *ControlPlane) run(name string) error {
 	return writeRecord(c.layout, c.running)
 }
 
-// watch records if a component ends unexpectedly.
+// watch waits for the end of a component, and records an unexpected end.
 func (c *ControlPlane) watch(name string, p *child.Process) {
 	<-p.Done()
 	c.mu.Lock()

@@ -76,7 +76,7 @@ func TestBinaryInterrupted(t *testing.T) {
 	}
 }
 
-// TestKillRecorded: only the recorded process is killed, not a later process with the same number.
+// TestKillRecorded: only the recorded process is killed, and not a later process with the same process ID.
 func TestKillRecorded(t *testing.T) {
 	t.Parallel()
 	p, err := child.Start(exec.Command("sleep", "600"))

@@ -87,7 +87,7 @@ func killRecorded(path string) error {
 	return nil
 }
 
-// kill kills the process, if the number still belongs to the recorded process.
+// kill kills the recorded process, unless another process has its process ID now.
 func (r recorded) kill() error {
 	deadline := time.Now().Add(stopGrace)
 	for r.alive() {

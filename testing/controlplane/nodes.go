@@ -69,8 +69,8 @@ func NewNode(name string) *corev1.Node {
 	}
 }
 
-// releaseNodes removes the leases of all Nodes: a new kwok manages a Node only after leases of other processes have
-// expired.
+// releaseNodes removes the leases of all Nodes: a new kwok process manages a Node only if no other process holds the
+// lease of the Node.
 func releaseNodes(ctx context.Context, client kubernetes.Interface) error {
 	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {

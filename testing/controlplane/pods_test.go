@@ -46,7 +46,8 @@ func newFixture(t *testing.T) fixture {
 	return fixture{t: t, client: client, namespace: env.Namespace(t)}
 }
 
-// newPod has an ordinary init container, a native sidecar and two containers, the second resizable.
+// newPod returns a Pod with an ordinary init container, a native sidecar and two containers; the second container can
+// be resized without a restart.
 func newPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	always := corev1.ContainerRestartPolicyAlways
 	pod := &corev1.Pod{
@@ -371,7 +372,7 @@ func TestReadinessGate(t *testing.T) {
 	f.expect("p", with(prefix+`the status of pod readiness gate "example.org/Gate" is not "True", but False`, gate+"=False Test"))
 	f.setGate("p", "True")
 	f.expect("p", with("True", gate+"=True Test"))
-	// The gate's condition survives unrelated writes of the kubelet.
+	// The kubelet's writes for other changes keep the gate's condition.
 	f.patch("p", `{"spec":{"containers":[{"name":"app","image":"app:2"}]}}`)
 	want := with("True", gate+"=True Test")
 	want.Containers[2] = "app app:2 running restarts=1 ready last=Completed"
@@ -394,7 +395,7 @@ func TestReadyIsNotWrittenAgain(t *testing.T) {
 	} {
 		status := []string{"True", "False"}[i]
 		written := f.patch("p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q},{"type":"Ready",%s}]}}`, gate, status, ready), "status")
-		// kwok handles events in order: once the next Pod runs, kwok has seen the write.
+		// kwok handles events in order. So once the next Pod runs, kwok has handled the event of the write.
 		next := fmt.Sprintf("next-%d", i)
 		f.create(newPod(next))
 		f.expect(next, running())
@@ -402,7 +403,7 @@ func TestReadyIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("gate %s: the Pod was written again: resource version %s, want %s", status, got, written.ResourceVersion)
 		}
 	}
-	// If the Ready condition is wrong, the kubelet writes.
+	// If the Ready condition is wrong, the kubelet corrects the condition.
 	f.patch("p", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")
 	f.expect("p", running(conditions(gate+"=False", "Initialized=True", "ContainersReady=True", prefix+closed)))
 }
@@ -427,7 +428,7 @@ func TestStartDelay(t *testing.T) {
 	const unready = "=False ContainersNotReady containers with unready status: [app]"
 	f.expect("p", running(container(2, "app app:1 terminated:Completed:0 restarts=0"),
 		conditions("Initialized=True", "ContainersReady"+unready, "Ready"+unready)))
-	// Events in between neither shorten nor prolong the wait.
+	// Further changes of the Pod during the wait neither shorten nor prolong the wait.
 	f.patch("p", `{"metadata":{"annotations":{"example.org/setting":"2"}}}`)
 	f.expect("p", running(container(2, "app app:2 running restarts=1 ready last=Completed")))
 	if took := time.Since(begin); took < delay {
@@ -516,8 +517,8 @@ func TestReportedImages(t *testing.T) {
 	}
 }
 
-// TestBackFromBrokenImage: returning to the former image starts a new container, because the old container was ended
-// for the broken image.
+// TestBackFromBrokenImage: the change to a broken image ends the running container. If the spec then names the former
+// image again, a new container instance starts.
 func TestBackFromBrokenImage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -551,7 +552,7 @@ func TestSteeringIsLifted(t *testing.T) {
 				}
 				return nil
 			})
-			// A crashing container has run first.
+			// A container must have run before it can be in CrashLoopBackOff.
 			f.patch("p", `{"metadata":{"annotations":{"example.org/setting":"1"}}}`)
 			if key == controlplane.Crash {
 				controlplanetest.Eventually(t, within, func(context.Context) error {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// identity returns a text that distinguishes a process from a later process with the same number: the start time in
-// ticks since boot, and the program.
+// identity returns a text that distinguishes a process from a later process with the same process ID: the start time
+// in ticks since boot, and the program.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

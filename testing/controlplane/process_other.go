@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// identity returns a text that distinguishes a process from a later process with the same number: the start time and
-// the program.
+// identity returns a text that distinguishes a process from a later process with the same process ID: the start time
+// and the program.
 func identity(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "lstart=,comm=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// pipe is a listener for connections within this process. A connection has no buffers, so thousands of connections need
-// little memory.
+// pipe is a listener for connections within this process. The connections have no buffers, so that thousands of
+// connections need little memory.
 type pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -64,14 +64,15 @@ func (l counted) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// countedConn is its own remote address, so that the handler of a call can close the call's connection.
+// countedConn returns itself in its remote address (type caller), so that the handler of a call can close the
+// connection of the call.
 type countedConn struct {
 	net.Conn
 
 	server *Server
 }
 
-// caller is the remote address of a connection.
+// caller is the remote address of a connection, and refers to the connection.
 type caller struct {
 	net.Addr
 

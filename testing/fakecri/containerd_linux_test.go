@@ -23,8 +23,8 @@ var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes}
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// TestContainerd: containerd, with a container from a kubelet, gives the responses in the table. Without this
-// comparison, the fake could become different from containerd unnoticed.
+// TestContainerd: a real containerd, with a container started by a kubelet, gives the responses in the table. So the
+// table shows whether the fake behaves like containerd.
 func TestContainerd(t *testing.T) {
 	if os.Getenv(enableEnv) == "" {
 		t.Skip("starts a real kubelet, as root: run make test-node")

@@ -63,8 +63,8 @@ func selected(want, have map[string]string) bool {
 	return true
 }
 
-// listed converts a container for a list; as in containerd, the image is the image's ID, with which a kubelet requests
-// the container.
+// listed converts a container for a list. As in containerd, the field image has the image's ID, because a kubelet
+// creates containers from image IDs.
 func listed(c *Container) *runtimeapi.Container {
 	return &runtimeapi.Container{
 		Id: c.ID, PodSandboxId: c.SandboxID,

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/scripted"
 )
 
-// An agent stops a container in a fake runtime. The first response is lost.
+// An agent stops a container in a fake runtime. The first call is carried out, but its response is lost.
 func Example() {
 	machine := scripted.New(nil)
 	machine.Add(fakecri.Container{ID: "c1", Name: "app", Labels: map[string]string{"io.kubernetes.pod.uid": "u1"}}, scripted.Behaviour{})

@@ -30,7 +30,7 @@ type Kind string
 const (
 	// Fail returns an error.
 	Fail Kind = "Fail"
-	// Hang never responds; the caller's context ends the call.
+	// Hang never responds: the call ends only with the caller's context.
 	Hang Kind = "Hang"
 	// Drop closes the caller's connection.
 	Drop Kind = "Drop"
@@ -56,8 +56,8 @@ func (p *Plan) Queue(method string, faults ...Fault) {
 	p.queued[method] = append(p.queued[method], faults...)
 }
 
-// Keep sets a fault for all calls of a method that have no queued fault. With the zero Fault, Keep removes the fault
-// that an earlier call has set.
+// Keep sets a fault for all calls of a method for which no fault is queued. The zero Fault removes the fault that an
+// earlier call of Keep has set.
 func (p *Plan) Keep(method string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

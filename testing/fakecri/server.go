@@ -28,15 +28,15 @@ const maxMessage = 16 << 20
 type Options struct {
 	// Machine is required.
 	Machine Machine
-	// If Images is nil, the image store is always empty.
+	// Images is the image store; if nil, the store is always empty.
 	Images Images
-	// If Faults is nil, there are no faults.
+	// Faults decides about faults; if nil, there are no faults.
 	Faults Faults
 	// Socket is the path of a unix socket, at most about 100 bytes. If empty, clients can connect only by Dial.
 	Socket string
 	// Name and Version are the runtime's name and version; if empty, containerd and 2.4.2.
 	Name, Version string
-	// If Clock is nil, the real clock is used.
+	// Clock is the clock for times in responses; if nil, the real clock is used.
 	Clock clock.PassiveClock
 }
 

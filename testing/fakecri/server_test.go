@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/scripted"
 )
 
-// like simulates the test program in the images of package realnode.
+// like runs commands as the test program in the images of package realnode does.
 func like(ctx context.Context, argv []string) (out, errOut []byte, code int32, err error) {
 	switch strings.Join(argv, " ") {
 	case "/app":
@@ -85,8 +85,8 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "cri.sock")
 }
 
-// TestTable: the fake gives the same responses as containerd, on a pipe and on a socket. TestContainerd runs the same
-// table with containerd.
+// TestTable: the fake gives the responses in the table, on a connection within the process and on a socket.
+// TestContainerd runs the same table with containerd.
 func TestTable(t *testing.T) {
 	t.Run("pipe", func(t *testing.T) {
 		server, pod := started(t, fakecri.Options{})
@@ -265,7 +265,7 @@ func TestRestartReplacesTheSocket(t *testing.T) {
 	if _, err := server.Dial(t.Context(), ""); err == nil {
 		t.Error("a runtime that is down was reached")
 	}
-	if err := os.WriteFile(path+".other", nil, 0o600); err != nil { // takes the inode of the removed socket
+	if err := os.WriteFile(path+".other", nil, 0o600); err != nil { // uses the inode of the removed socket
 		t.Fatal(err)
 	}
 	if err := server.Up(); err != nil {

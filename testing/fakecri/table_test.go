@@ -50,7 +50,7 @@ func newSubject(t *testing.T, conn *grpc.ClientConn, pod *corev1.Pod, missing st
 	return s
 }
 
-// ours selects the containers of the Pod.
+// ours returns the filter that selects the containers of the subject's Pod.
 func (s *subject) ours() *runtimeapi.ContainerFilter {
 	return &runtimeapi.ContainerFilter{LabelSelector: map[string]string{containerconfig.PodUIDLabel: string(s.pod.UID)}}
 }

@@ -50,7 +50,7 @@ func (r *Registry) Revoke() {
 	clear(r.tokens)
 }
 
-// accessTo returns the access to a repository. accessTo must be called with the lock held.
+// accessTo returns the access to a repository. The caller must hold the lock.
 func (r *Registry) accessTo(repository string) (access Access, restricted bool) {
 	longest := -1
 	for name, a := range r.access {
@@ -62,7 +62,8 @@ func (r *Registry) accessTo(repository string) (access Access, restricted bool) 
 	return access, restricted
 }
 
-// whoAsks returns a description of the request's credential, and whether the request is allowed.
+// whoAsks returns a description of the request's credential (for Request.Credential), and whether the request is
+// allowed.
 func (r *Registry) whoAsks(request *http.Request, repository string) (who string, allowed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,7 +44,7 @@ func (r *Registry) SetFault(repository string, f Fault) {
 	r.faults[repository] = &fault{Fault: f, busy: f.Busy, replaced: make(chan struct{})}
 }
 
-// answer is the effect of a Fault on one request.
+// answer is the effect of a Fault on a single request.
 type answer struct {
 	Fault
 
@@ -85,7 +85,7 @@ func (a *answer) serve(w http.ResponseWriter, request *http.Request, b blob) {
 	if a.Delay > 0 && sleep.For(request.Context(), a.Delay) != nil {
 		return
 	}
-	if b.Digest == "" { // a request for /v2/, with which a client checks that the registry exists
+	if b.Digest == "" { // the request is for /v2/, with which a client checks that the registry exists
 		return
 	}
 	w.Header().Set("Content-Type", b.MediaType)
@@ -113,7 +113,7 @@ func (a *answer) send(ctx context.Context, w http.ResponseWriter, content []byte
 			end = min(end, a.CutAfter)
 		}
 		if _, err := w.Write(content[sent:end]); err != nil {
-			return // the client has gone
+			return // the client has closed the connection
 		}
 		_ = http.NewResponseController(w).Flush() // every writer of net/http can flush
 		if sent = end; a.CutAfter > 0 && sent >= a.CutAfter {

@@ -75,7 +75,7 @@ func (r *Registry) Push(name, tag string, image Image) (digest string, err error
 		known.repositories[name] = true
 		r.blobs[part.Digest], digest = known, part.Digest
 	}
-	r.tags[name+":"+tag] = digest // the manifest is the last part
+	r.tags[name+":"+tag] = digest // the manifest is the last part of the image, so digest is its digest
 	return digest, nil
 }
 
@@ -124,7 +124,7 @@ func (i *Image) build() ([]blob, error) {
 	return []blob{layer, config, newBlob(manifestType, data)}, err
 }
 
-// pack returns a layer.
+// pack returns a layer: a tar archive of the files.
 func pack(files []File) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)

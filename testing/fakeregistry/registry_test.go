@@ -54,7 +54,7 @@ type response struct {
 	status int
 	header http.Header
 	body   string
-	err    error // of the body
+	err    error // the error of reading the body
 }
 
 // get requests a path below /v2/, with the header Authorization unless authorization is empty.

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// AgentHash returns a node agent's hash of its report about a container, given as JSON: FNV-32a over the text form of
-// the bytes, as in the kubelet (pkg/util/hash).
+// AgentHash returns the hash that a node agent computes of a value encoded in JSON, for its report about a container:
+// FNV-32a over the text form of the bytes, as in the kubelet (pkg/util/hash).
 func AgentHash(json string) uint32 {
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, dump.ForHash([]byte(json)))

@@ -20,7 +20,7 @@ import (
 // call event handlers before returning. Stores return results sorted by name, so a decision does not depend on the
 // order of a map. Make a Cache with Server.Cache.
 type Cache struct {
-	// The embedded Informers is nil: its methods are never called.
+	// The embedded interface is nil: only the methods that Cache itself implements may be called.
 	cache.Informers
 	// Pause, if set, is called after each call of an event handler. A work queue merges two events of an object, unless
 	// a worker takes the first before the second. If Pause calls synctest.Wait, a worker always takes the first event
@@ -31,7 +31,7 @@ type Cache struct {
 	feeds  []*feed
 }
 
-// feed is the store of a resource in a cache.
+// feed is the store of a resource in a cache, with the position in the resource's log of events.
 type feed struct {
 	kind     *kind
 	informer *informer
@@ -227,8 +227,8 @@ func (c *Cache) Bookmark(resource string) bool {
 	return true
 }
 
-// Altered returns the name of an object that was modified in the cache, or "". Code under test must not modify the
-// shared objects of a cache.
+// Altered returns the name of a cached object that code under test has modified, or "". The objects of a cache are
+// shared, so modifications are mistakes.
 func (c *Cache) Altered() string {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

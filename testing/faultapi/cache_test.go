@@ -24,7 +24,8 @@ import (
 
 const pods, claims = "pods", "persistentvolumeclaims"
 
-// stage is the setup of a test: a server, a client of a user, and a cache. The first change has version 91.
+// stage is the setup of a test: a server, a client of a user, and a cache. The first change has the resourceVersion
+// 91.
 type stage struct {
 	t      *testing.T
 	server *faultapi.Server
@@ -183,7 +184,7 @@ func TestCacheDoesWhatInformersDo(t *testing.T) {
 	}
 }
 
-// story is a sequence of steps with the wanted reports.
+// story is a sequence of steps with the expected reports of the steps.
 type story struct {
 	name  string
 	steps []step
@@ -445,7 +446,7 @@ func TestEventHandlers(t *testing.T) {
 	}
 }
 
-// gate is a Gate that records calls.
+// gate is a Gate that records all calls.
 type gate struct {
 	fate faultapi.Fate
 	seen []string

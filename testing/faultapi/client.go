@@ -76,7 +76,7 @@ func WithTask(ctx context.Context, name string) context.Context {
 type Fate struct {
 	// Before, if set, is returned as the error, and the call is not carried out.
 	Before error
-	// After, if set, is returned as the error although the call was carried out, in place of the server's response.
+	// After, if set, is returned as the error in place of the server's response, although the call was carried out.
 	After error
 }
 
@@ -241,7 +241,8 @@ func (k *kind) decoded(like client.Object, body []byte) (client.Object, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	// Real clients send protobuf, in which the data is a byte string.
+	// Real clients send ControllerRevisions as protobuf, in which the data is a byte string, so the bytes of the data
+	// do not change.
 	if rev, ok := obj.(*appsv1.ControllerRevision); ok {
 		rev.Data.Raw = slices.Clone(like.(*appsv1.ControllerRevision).Data.Raw)
 	}

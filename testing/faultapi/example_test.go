@@ -25,7 +25,7 @@ func (f *firstAnswerLost) Pass(context.Context, faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// oneOf creates a Pod unless the client, which reads from a cache, shows a Pod already.
+// oneOf creates a Pod unless the cache, from which the client reads, has a Pod already.
 func oneOf(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.MatchingLabels(pod.Labels)); err != nil || len(pods.Items) > 0 {

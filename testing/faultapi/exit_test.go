@@ -11,7 +11,7 @@ func exit(code int32) act {
 	return func(c *cluster) bool { return c.nodes.Exit(c.pod.UID, "app", code) }
 }
 
-// said returns an act that writes a phase, as a client other than the kubelet.
+// said returns an act in which another client than the kubelet writes the Pod's phase.
 func said(phase string) act { return patch("status", `{"status":{"phase":"`+phase+`"}}`) }
 
 // TestExit: an exited container is restarted if the Pod's restartPolicy and restart rules say so; otherwise the Pod

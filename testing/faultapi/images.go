@@ -42,8 +42,8 @@ func (i *Images) Publish(tag, digest string) { i.digests[imagename.Full(tag)] = 
 // image.
 func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = manifest }
 
-// Pull makes an image known to the nodes, as if another workload had pulled the image. Images of started containers are
-// known in any case.
+// Pull makes an image known to the nodes, as if another workload had pulled the image. The nodes also know the images
+// of all started containers.
 func (i *Images) Pull(image string) {
 	name, digest := imagename.Full(image), i.Digest(image)
 	if !strings.Contains(name, "@") {
@@ -87,7 +87,7 @@ func (i *Images) Digest(image string) string {
 // reported returns the fields image and imageID of a container status.
 func (i *Images) reported(digest string) (image, id string) {
 	manifest := i.manifest(digest)
-	image = digestOf(manifest) // the ID of the configuration differs from the manifest's digest
+	image = digestOf(manifest) // the ID of the image configuration, which differs from the manifest's digest
 	if tags := slices.Sorted(maps.Keys(i.tags[manifest])); len(tags) > 0 {
 		image = tags[0]
 	}

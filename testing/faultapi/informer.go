@@ -14,7 +14,7 @@ import (
 
 // informer is a SharedIndexInformer that has only a store and event handlers.
 type informer struct {
-	// The embedded SharedIndexInformer is nil: its methods are never called.
+	// The embedded interface is nil: only the methods that informer itself implements may be called.
 	toolscache.SharedIndexInformer
 
 	indexer *sortedIndexer
@@ -47,10 +47,10 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return done{r
 // done implements DoneChecker.
 type done struct{ c <-chan struct{} }
 
-// Name returns the awaited event.
+// Name returns the name of the awaited event.
 func (done) Name() string { return "first list" }
 
-// Done is closed at the awaited event.
+// Done returns a channel that is closed at the awaited event.
 func (d done) Done() <-chan struct{} { return d.c }
 
 // GetIndexer returns the store.

@@ -56,7 +56,7 @@ func describeAll(c *cluster) string {
 }
 
 // TestInitContainers: ordinary init containers end before all later containers start, and native sidecars keep
-// running beside the main containers.
+// running while the main containers run.
 func TestInitContainers(t *testing.T) {
 	start := []act{schedule, observe, run, ready, proxyReady, report}
 	begin := func(more ...act) []act { return append(slices.Clip(start), more...) }

@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Instance is the true state of a container's last started instance, whether reported or not.
+// Instance is the true state of a container's last started instance, even if the kubelet has not reported the state
+// yet.
 type Instance struct {
 	// Pod is the version of the Pod that the kubelet knows, which may be old.
 	Pod *corev1.Pod

@@ -17,7 +17,7 @@ import (
 )
 
 // Load stores objects as read from another API server: UID, times, generation and status are kept. Objects get
-// resource versions of this server, and managed fields are dropped. The caller must not use the objects afterwards.
+// resource versions of this server, and managed fields are removed. The caller must not use the objects afterwards.
 // Load returns an error if the server does not have the kind, or already has the object.
 func (s *Server) Load(objects ...client.Object) error {
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
 		n.Images.note(n.Images.ids, digest, status.ImageID)
 	}
 	if name := imagename.Full(status.Image); name != imagename.Full(spec.Image) && !strings.HasPrefix(status.Image, "sha256:") && !podstate.IsReady(p.view) {
-		c.image = status.Image // the kubelet has not seen the new image yet
+		c.image = status.Image // the kubelet has not observed the new image in the spec yet
 	} else if c.digest != "" && !strings.Contains(spec.Image, "@") {
 		n.Images.note(n.Images.tags, c.digest, name)
 		n.Images.Publish(spec.Image, c.digest)

@@ -25,11 +25,11 @@ import (
 //
 // A kubelet starts, restarts and resizes a Pod's containers at once and in no particular order. Init containers run
 // first, one after the other: an ordinary init container succeeds as soon as it is started, and is never restarted. A
-// native sidecar keeps running beside the main containers, and is restarted in the same way. A container that exits
-// (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have ended for
-// good, the Pod has succeeded or failed. If another client sets a Pod's phase to Failed or Succeeded, the kubelet
-// stops the Pod. A terminating Pod does not change its phase. An ephemeral container starts beside all other
-// containers, and is never restarted.
+// native sidecar keeps running while the main containers run, and is restarted like a main container. A container
+// that exits (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have
+// ended for good, the Pod has succeeded or failed. If another client sets a Pod's phase to Failed or Succeeded, the
+// kubelet stops the Pod. A terminating Pod does not change its phase. An ephemeral container starts without waiting
+// for any container, and is never restarted.
 //
 // A kubelet restarts a container when the spec names a new image, even if the new name means the same image. If the new
 // image is broken, the running container is stopped and no new instance starts. A broken image in a volume also keeps
@@ -61,7 +61,7 @@ type container struct {
 	digest    string
 	id        string
 	restarts  int32
-	runs      bool // if false, the next instance cannot start, or the container is done
+	runs      bool // false if the next instance cannot start, or the container is done
 	waits     *corev1.ContainerStateWaiting
 	exit      *int32 // exit code of the last instance, if no instance was started since
 	done      bool   // a plain init container that has succeeded
@@ -116,9 +116,9 @@ func (n *Nodes) write(pod *corev1.Pod, sub string, change func(*corev1.Pod)) err
 	return err
 }
 
-// Schedule binds a Pod to a node. A Pod whose affinity names a Node is bound to this Node, whatever the given name. If
-// the server has Nodes, the Node must exist, and the Pod must tolerate its taints; until then the Pod stays pending.
-// Schedule reports whether anything has changed.
+// Schedule binds a Pod to a node. A Pod whose affinity names a Node is bound to this Node, whatever Node the argument
+// name names. If the server has Nodes, the Node must exist, and the Pod must tolerate its taints; until then the Pod
+// stays pending. Schedule reports whether anything has changed.
 func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -235,8 +235,8 @@ func (n *Nodes) Run(uid types.UID) bool {
 	return changed
 }
 
-// runEphemeral starts the ephemeral containers that never ran, and reports whether anything has changed, now or before
-// (changed).
+// runEphemeral starts the ephemeral containers that never ran. The result is true if a container was started, or if
+// the argument changed is true.
 func (n *Nodes) runEphemeral(p *node, changed bool) bool {
 	if p.hasEnded() {
 		return changed
@@ -301,7 +301,7 @@ func (p *node) isInit(spec *corev1.Container) bool {
 	return slices.ContainsFunc(p.view.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == spec.Name })
 }
 
-// isNext reports whether all init containers before the container have been started.
+// isNext reports whether all init containers that precede the container in the spec have been started.
 func (p *node) isNext(spec *corev1.Container) bool {
 	for i := range p.view.Spec.InitContainers {
 		before := p.view.Spec.InitContainers[i].Name
@@ -324,7 +324,7 @@ func (p *node) hasStarted(name string) bool {
 	return p.containers[name] != nil && p.containers[name].id != ""
 }
 
-// run brings a container to the state of its spec.
+// run starts, restarts or stops a container as its spec requires, and reports whether anything has changed.
 func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool {
 	changed := !equality.Semantic.DeepEqual(c.resources, spec.Resources)
 	c.resources = spec.Resources
@@ -524,7 +524,7 @@ func (n *Nodes) Report(uid types.UID) bool {
 	p.unreported, p.images = false, n.Images.changes
 	before := n.server.Version()
 	now := n.server.time()
-	// A write fails if the Pod was deleted, which Observe will notice.
+	// The write fails if the Pod was deleted. The error is ignored, because the next Observe notices the deletion.
 	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, n.Images, now) })
 	return n.server.Version() != before
 }

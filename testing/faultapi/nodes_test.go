@@ -20,7 +20,7 @@ import (
 
 const nodeGate corev1.PodConditionType = "example.test/gate"
 
-// cluster is a stage with nodes and a single Pod, web-0, which is not scheduled yet.
+// cluster is the setup of a test with nodes and a single Pod, web-0, which is not scheduled yet.
 type cluster struct {
 	*stage
 
@@ -140,7 +140,7 @@ var (
 // after returns the acts that start the Pod, followed by the given acts.
 func after(more ...act) []act { return append(started[:5:5], more...) }
 
-// life is a sequence of acts on the Pod of a cluster.
+// life is a test case: a sequence of acts on the Pod of a cluster.
 type life struct {
 	name string
 	pod  func(*corev1.Pod)
@@ -249,7 +249,7 @@ func deletions() []life {
 	}
 }
 
-// TestImage distinguishes the running image from the reported image.
+// TestImage: Image returns the image that a container runs, even if the kubelet has reported another image.
 func TestImage(t *testing.T) {
 	c := newCluster(t)
 	var got []string
@@ -373,7 +373,8 @@ func TestReportedImages(t *testing.T) {
 	}
 }
 
-// TestKnown: Known returns the Pods that kubelets have observed and that are not gone.
+// TestKnown: Known returns the Pods that kubelets have observed, without the Pods whose deletion the kubelets have
+// observed.
 func TestKnown(t *testing.T) {
 	c := newCluster(t)
 	c.must(c.user.Create(t.Context(), named("web-1")))

@@ -88,7 +88,7 @@ func ownerReferences(t *testing.T, c client.Client, namespace string) {
 	})
 }
 
-// takeAndLeave creates objects, the first with other owners, and then adopts and releases all objects.
+// takeAndLeave creates objects, of which the first also has other owners, and then adopts and releases all objects.
 func takeAndLeave[T client.Object](
 	t *testing.T, c client.Client, pass *fanout.Pass, mine metav1.OwnerReference, others []metav1.OwnerReference, objects []T,
 ) {

@@ -30,7 +30,7 @@ func TestCreationsUnderAQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
-		return c.Create(ctx, newOwned(namespace, nil)) // refused until the quota is counted
+		return c.Create(ctx, newOwned(namespace, nil)) // refused until the quota controller has counted the Pods
 	})
 	clients, err := trackedclient.NewClients(c, c, trackedclient.Options{})
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// firstVersion is low enough for a schedule to pass a power of ten, where comparing versions as strings gives wrong
-// results.
+// firstVersion is the first resourceVersion. The version is just below 100, so that a schedule finds controllers that
+// compare versions as strings, for which "100" is less than "99".
 const firstVersion = 90
 
 // uidFormat is the form of UIDs.
@@ -394,7 +394,8 @@ func checkVersion(k *kind, obj, old client.Object) error {
 	return nil
 }
 
-// endsNow reports whether an update has removed the last finalizer of a deleted object that waits for nothing else.
+// endsNow reports whether an update removes the object: the object is being deleted, the update has removed its last
+// finalizer, and no grace period remains.
 func endsNow(obj, old client.Object) bool {
 	grace := old.GetDeletionGracePeriodSeconds()
 	return len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)

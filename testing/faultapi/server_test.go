@@ -37,7 +37,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: controlplane.No
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// probe examines the behavior of an API server.
+// probe is a client with which the cases examine the behavior of an API server, in memory or real.
 type probe struct {
 	client.Client
 	t         *testing.T
@@ -228,7 +228,7 @@ func (p *probe) thing() *thing {
 	return out
 }
 
-// fresh reads an object again.
+// fresh returns the object as read again from the server.
 func fresh[T client.Object](p *probe, obj T) T {
 	p.t.Helper()
 	out := obj.DeepCopyObject().(T)

@@ -76,7 +76,7 @@ func noSubresource(sub string) error {
 	return apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{Resource: sub}, "", "the server could not find the requested resource", 0, false)
 }
 
-// strategyOf returns the strategy of a kind that the server has only on request.
+// strategyOf returns the strategy of a kind that was passed to New.
 func strategyOf(obj client.Object) (strategy, error) {
 	switch obj.(type) {
 	case *corev1.Secret, *corev1.Namespace, *storagev1.StorageClass:
@@ -315,7 +315,8 @@ func (podStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// keepObservedGenerations restores the field for clients that do not know the field.
+// keepObservedGenerations keeps the field observedGeneration of the Pod and its conditions if a client that does not
+// know the field has omitted it.
 func keepObservedGenerations(pod, before *corev1.Pod) {
 	if pod.Status.ObservedGeneration == 0 {
 		pod.Status.ObservedGeneration = before.Status.ObservedGeneration
@@ -360,7 +361,7 @@ func keepAllButEphemeral(pod, before *corev1.Pod) {
 	keepRest(pod, kept)
 }
 
-// keepRest replaces all of the Pod except name, UID and version with the fields of kept.
+// keepRest replaces all fields of the Pod except name, UID and resourceVersion by the fields of kept.
 func keepRest(pod, kept *corev1.Pod) {
 	pod.Spec, pod.Status = kept.Spec, kept.Status
 	pod.Labels, pod.Annotations = kept.Labels, kept.Annotations
@@ -486,7 +487,7 @@ func changedEphemeral(spec, before *corev1.PodSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// withMutable returns the spec with its mutable fields replaced by those of before.
+// withMutable returns the spec with its mutable fields set back to the values in before.
 func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	out := spec.DeepCopy()
 	back := func(containers, from []corev1.Container) {

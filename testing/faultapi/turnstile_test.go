@@ -116,7 +116,7 @@ func TestTurnstile(t *testing.T) {
 	}
 }
 
-// TestTurnstileOrder: the order of goroutines must not affect the result of a seed.
+// TestTurnstileOrder: the order of the waiting calls does not depend on the order in which goroutines run.
 func TestTurnstileOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t)

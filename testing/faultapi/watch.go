@@ -118,7 +118,8 @@ func (w *Watch) Behind() (n int) {
 	return n
 }
 
-// Deliver sends the next n events, or all events if there are fewer. A watch whose reader is too slow ends.
+// Deliver sends the next n events, or all events if there are fewer. If the reader is too slow (watchBuffer), the
+// watch ends.
 func (w *Watch) Deliver(n int) {
 	w.client.server.mu.Lock()
 	defer w.client.server.mu.Unlock()

@@ -96,8 +96,8 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	return nil
 }
 
-// keepURLs leaves out the Service of each client config with a URL: a manager outside the cluster has set the URL, and
-// a client config cannot have both.
+// keepURLs removes the Service from each client config of object whose live version has a URL: a manager outside the
+// cluster has set the URL, and a client config cannot have both.
 func keepURLs(object, live *unstructured.Unstructured) {
 	urls := map[string]bool{}
 	for name, config := range clientConfigs(live) {

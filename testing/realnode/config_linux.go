@@ -127,14 +127,14 @@ func (l layout) kubelet(port int) (string, error) {
 		"containerRuntimeEndpoint": "unix://" + l.socket(),
 		"podLogsDir":               l.file("pods"), "volumePluginDir": l.file("kubelet", "volumeplugins"),
 		"makeIPTablesUtilChains": false,
-		// The machine's disk may be fuller than the kubelet's defaults allow.
+		// The limits are low, because the machine may have less free disk than the kubelet's defaults require.
 		"evictionHard": map[string]string{
 			"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%",
 		},
 		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
 		"serializeImagePulls": false, "registryPullQPS": 0, "eventRecordQPS": 0, "kubeAPIQPS": 500, "kubeAPIBurst": 500,
 		"nodeStatusUpdateFrequency": "5s",
-		// Tests change a container back to an image that it ran a second ago.
+		// The backoff is short, because tests restart the same container several times within seconds.
 		"crashLoopBackOff": map[string]string{"maxContainerRestartPeriod": "1s"},
 	}
 	data, err := json.MarshalIndent(config, "", "  ")

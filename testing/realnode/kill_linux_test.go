@@ -61,7 +61,7 @@ func TestKill(t *testing.T) {
 	if os.Getenv(enableEnv) == "" {
 		t.Skip("starts a real kubelet, as root: run make test-node")
 	}
-	if err := start(t).Stop(t.Context()); err != nil { // builds the binaries before the test kills a process
+	if err := start(t).Stop(t.Context()); err != nil { // builds the binaries, so that the following start is fast
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])

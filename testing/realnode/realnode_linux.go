@@ -128,7 +128,7 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	// The Node object of an earlier Node of the same name would still say Ready.
+	// The Node object of an earlier run with the same name would still have the Ready condition True.
 	if err := client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the earlier node: %w", err)
 	}

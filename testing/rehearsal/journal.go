@@ -19,7 +19,7 @@ type journal struct {
 
 	mu     sync.Mutex
 	open   *Write
-	before int64 // version of the server before the open write
+	before int64 // version of the server before the write whose result is not recorded yet
 	writes []Write
 	failed map[string]error
 }

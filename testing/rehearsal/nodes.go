@@ -65,7 +65,7 @@ func (n *nodes) mark(pod client.Object) {
 	}
 }
 
-// step handles the changed Pods once, and reports whether anything has changed.
+// step lets scheduler and kubelets handle each changed Pod once, and reports whether anything has changed.
 func (n *nodes) step() bool {
 	before := n.server.Version()
 	events := n.server.Events(&corev1.Pod{})

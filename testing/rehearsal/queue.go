@@ -16,7 +16,7 @@ import (
 type queue struct {
 	clock   *Clock
 	limiter faultmanager.Limiter
-	next    func() int64 // numbers the requests of all queues
+	next    func() int64 // returns the next number for a request; all queues share the numbers
 
 	hand    chan reconcile.Request
 	done    chan struct{}

@@ -332,8 +332,8 @@ func (r *Rehearsal) others(ctx context.Context) bool {
 	return changed
 }
 
-// sleep advances the clock to the end of the next wait. The result is false if there is none, or if nothing has changed
-// for long enough.
+// sleep advances the clock to the end of the next wait. The result is false if there is no wait, or if nothing has
+// changed for the time Quiet.
 func (r *Rehearsal) sleep() bool {
 	now := r.config.Clock.Now()
 	next := r.nodes.wake()

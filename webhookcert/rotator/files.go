@@ -18,8 +18,8 @@ const dataLink = "..data"
 // any process with write access may then replace the links. Files and links of the same names are replaced; other files
 // are unchanged. Names must not contain a separator or begin with two dots.
 //
-// The error names the directory or file. Only one call at a time may write to a directory, neither from several
-// goroutines nor from several processes.
+// The error names the directory or file. No two calls may write to the same directory at the same time, whether from
+// several goroutines or from several processes.
 func replaceFiles(directory string, files map[string][]byte) error {
 	for name := range files {
 		if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, "..") {

@@ -91,8 +91,9 @@ func open(t *testing.T, directory string, mode os.FileMode) {
 	}
 }
 
-// TestWriteFilesKeepsWhatItHasLinked: if a link cannot be made, for example because a directory of another user is in
-// the way, the write fails. The new data directory is kept, because the common link points to it already.
+// TestWriteFilesKeepsWhatItHasLinked: if the link of a file cannot be made, for example because a directory has the
+// same name, the write fails. The new data directory is kept, because the common link already points to the new
+// directory.
 func TestWriteFilesKeepsWhatItHasLinked(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "certs")
 	if err := os.MkdirAll(filepath.Join(directory, "tls.key", "in the way"), 0o700); err != nil {
@@ -124,7 +125,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		secret := w.secret()
 		secret.Data["cert.pem"], secret.Data["tls.crt"] = []byte("x"), []byte("x")
 		w.change(secret)
-		synctest.Wait() // without any passing of time
+		synctest.Wait() // the fake clock does not advance
 		policy, err := config().Complete()
 		if err != nil {
 			t.Fatal(err)

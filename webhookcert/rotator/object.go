@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// kind says how the Rotator handles objects of a kind.
+// kind has the functions with which the Rotator handles objects of a kind.
 type kind struct {
 	name   string
 	object func() client.Object
@@ -83,7 +83,8 @@ func conversionKind() kind {
 	}
 }
 
-// attempts counts the failures of an action that is retried until it succeeds. ref never changes.
+// attempts counts the failures of an action that is retried until the action succeeds. ref names the object of the
+// action in reports, and never changes.
 type attempts struct {
 	ref      reason.Object
 	retryAt  time.Time
@@ -94,14 +95,14 @@ type attempts struct {
 // succeeded resets the record of failures.
 func (a *attempts) succeeded() { a.failures, a.retryAt, a.failed = 0, time.Time{}, "" }
 
-// clockJumped sets a recorded time that is later than now to now, after a jump of the clock.
+// clockJumped is called after a jump of the clock. A recorded time in the future is set to now.
 func (a *attempts) clockJumped(now time.Time) {
 	if a.retryAt.After(now) {
 		a.retryAt = now
 	}
 }
 
-// object is what the Rotator knows about an object. kind and key never change; only the goroutine of Start uses the
+// object is the Rotator's knowledge about an object. kind and key never change; only the goroutine of Start uses the
 // other fields.
 type object struct {
 	attempts
@@ -125,7 +126,7 @@ func newObject(k kind, key client.ObjectKey, options *Options) *object {
 	}
 }
 
-// clockJumped sets recorded times that are later than now to now, after a jump of the clock.
+// clockJumped is called after a jump of the clock. Recorded times in the future are set to now.
 func (o *object) clockJumped(now time.Time) {
 	o.attempts.clockJumped(now)
 	if o.bucket.since.After(now) {
@@ -141,7 +142,7 @@ type bucket struct {
 	since    time.Time // when a token was last added
 }
 
-// peek reports whether the action is allowed now, and if not, when it will be.
+// peek reports whether the action is allowed now, and if not, the time at which the action will be allowed.
 func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	if back := int(now.Sub(b.since) / b.interval); b.used > 0 && back > 0 {
 		b.used = max(b.used-back, 0)
@@ -210,7 +211,7 @@ func (b *inbox) empty() []event {
 	return out
 }
 
-// take updates what the Rotator knows about an object. The Rotator may know a newer version than the event's, from the
+// take records the object in an event, unless the Rotator already knows a newer version of the object from the
 // response to its own write.
 func (r *Rotator) take(ctx context.Context, e event) {
 	o := e.object
@@ -304,7 +305,7 @@ func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	}
 }
 
-// pass sends a watch event about the object to out.
+// pass converts a watch event about the object and puts the result into out.
 func pass(o *object, e watch.Event, out *inbox) {
 	live, ok := e.Object.(client.Object)
 	if !ok || e.Type == watch.Bookmark || client.ObjectKeyFromObject(live) != o.key {

@@ -26,8 +26,8 @@
 //	err = mgr.AddReadyzCheck("webhooks", certs.Check)
 //	err = mgr.Start(ctx)
 //
-// A manager does not pass its logger to a webhook server: wrap the server's Start so that the context has a logger, or
-// the Rotator logs nothing. /readyz does not show why the check fails; log the error of Ready.
+// A manager does not pass its logger to a webhook server: wrap the server's Start so that the context has a logger,
+// because the Rotator logs nothing otherwise. /readyz does not show why the check fails; log the error of Ready.
 //
 // # How it works
 //
@@ -49,9 +49,10 @@
 // # Readiness
 //
 // A server becomes ready when it has a certificate and every existing object holds the CA bundle. From then on, the
-// server stays ready as long as it answers with the certificate. If readiness still depended on each object, a user who
-// overwrites a single object again and again would take all replicas out of service, and with the replicas the webhooks
-// of all other objects. What an object lacks is logged, and reported to [Observer] and by [Rotator.Faults].
+// server stays ready as long as it answers with the certificate. If readiness still depended on each object, a user
+// who overwrites a single object again and again would take all replicas out of service, and with the replicas the
+// webhooks of all other objects. If an object lacks the CA bundle, the Rotator logs the fault, notifies the
+// [Observer], and lists the fault in [Rotator.Faults].
 //
 // # RBAC
 //
@@ -107,10 +108,11 @@ type Observer interface {
 	// Wrote is called after each write, with the reason for the write.
 	Wrote(object reason.Object, why reason.Reason)
 	// Injected is called for each object after the first comparison, and whenever the object begins or ceases to lack
-	// the wanted CA bundle or address. A difference that is repaired at once is not reported. The reason says what the
-	// object lacks. The Code is empty if the object lacks nothing, or if the object does not exist. A
-	// CustomResourceDefinition without conversion cannot hold a CA bundle (webhookcert.NoConversionWebhook): if a
-	// client then writes objects in an older version, all fields that the older version does not have are lost.
+	// the wanted CA bundle or address. Injected is not called for a difference that the Rotator repairs at once.
+	// lacks says which value the object lacks. The Code is empty if the object lacks nothing, or if the object does
+	// not exist. A CustomResourceDefinition without conversion cannot hold a CA bundle
+	// (webhookcert.NoConversionWebhook): if a client then writes objects in an older version, all fields that the
+	// older version does not have are lost.
 	Injected(object reason.Object, lacks reason.Reason)
 	// Waiting is called when the Rotator begins to wait for a condition, and again when the condition changes.
 	Waiting(object reason.Object, why reason.Reason)
@@ -125,7 +127,8 @@ type Options struct {
 	// admissionregistration.k8s.io/v1.
 	Client client.WithWatch
 	// New completes the Config with its defaults. If Config.External is set, the Rotator writes nothing: another
-	// writer, such as cert-manager, writes Secret and objects, and Ready reports whether both are complete.
+	// writer, such as cert-manager, writes Secret and objects, and Ready reports whether the Secret and the objects
+	// are complete.
 	Config webhookcert.Config
 	// Secret is the namespace and name of the Secret. If the Secret does not exist, the Rotator creates the Secret with
 	// the Labels and the type Opaque.
@@ -161,8 +164,8 @@ type Options struct {
 	Observer Observer
 }
 
-// Rotator issues, serves and publishes certificates. Make a Rotator with New; the zero value only returns errors. Start
-// may be called once; all remaining methods are safe for concurrent use.
+// Rotator issues, serves and publishes certificates. Make a Rotator with New; the zero value only returns errors.
+// Start may be called once; all methods except Start are safe for concurrent use.
 type Rotator struct {
 	options Options
 	policy  *webhookcert.Policy
@@ -183,14 +186,14 @@ type Rotator struct {
 	filesDue    map[string][]byte // files not written yet
 	files       attempts
 	seen        webhookcert.Observation
-	held        bool // every object has held the bundle at some time
+	held        bool // every object has held the bundle at least once
 	once        struct{ serving, initialised sync.Once }
 }
 
 // status passes the state from the goroutine of Start to the readiness check.
 type status struct {
 	faults      reason.List
-	initialised bool // every object has held the bundle at some time; faults no longer affect readiness
+	initialised bool // every object has held the bundle at least once, so faults of objects no longer affect readiness
 }
 
 // New checks the options, and fills in the defaults. The error names the invalid option and its value. New sends no
@@ -351,7 +354,7 @@ func (r *Rotator) await(ctx context.Context, at time.Time, news *inbox) {
 	}
 }
 
-// checkClock finds out whether the clock has jumped: whether it went back, or ahead by more than the wait.
+// checkClock finds out whether the clock has jumped: whether the clock went back, or ahead by more than the wait.
 func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Duration) {
 	now := r.options.Clock.Now()
 	moved := now.Sub(before.Round(0)) // measured by the wall clock, because certificates expire by the wall clock
@@ -374,8 +377,8 @@ func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Du
 	}
 }
 
-// reconcile does all work that is possible now, and returns when reconcile must be called again. Zero means after the
-// next event.
+// reconcile does all work that is possible now, and returns when reconcile must be called again. Zero means that the
+// next call is necessary only after an event.
 func (r *Rotator) reconcile(ctx context.Context) time.Time {
 	var next time.Time
 	if !r.secret.synced {
@@ -451,15 +454,15 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	// The status must be stored before the channel initialised is closed: whoever waits for the channel reads the status
-	// next.
+	// The status must be stored before the channel initialised is closed: a goroutine that has waited for the channel
+	// reads the status next.
 	r.status.Store(&status{faults: faults, initialised: r.held})
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })
 	}
 }
 
-// tellInjected notifies the observer if what an object lacks has changed.
+// tellInjected calls Observer.Injected if the object lacks other values than at the last call.
 func (r *Rotator) tellInjected(o *object) {
 	if !o.synced || r.material == nil || r.options.Observer == nil {
 		return
@@ -507,7 +510,7 @@ func (r *Rotator) fail(ctx context.Context, at *attempts, err error) {
 	r.complain(ctx, at, err)
 }
 
-// complain notifies the observer of each error, and logs each error that differs from the last.
+// complain notifies the observer of each error, and logs an error unless the last logged error was the same.
 func (r *Rotator) complain(ctx context.Context, at *attempts, err error) {
 	if ctx.Err() != nil {
 		return // the context has ended, which is no failure

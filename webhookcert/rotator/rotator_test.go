@@ -203,7 +203,7 @@ func (w *world) secret() *corev1.Secret {
 	return secret
 }
 
-// rotate asks for a rotation, as an administrator does.
+// rotate requests a rotation by the entry Keys.Rotate, as an administrator does.
 func (w *world) rotate() {
 	w.t.Helper()
 	secret := w.secret()
@@ -265,7 +265,7 @@ func (w *world) change(obj client.Object) {
 	}
 }
 
-// told is an Observer that records all calls.
+// told is an Observer that records all calls of its methods.
 type told struct {
 	mu     sync.Mutex
 	lines  []string
@@ -532,7 +532,7 @@ func TestOverwrittenInALoop(t *testing.T) {
 		if faulty < 80 {
 			t.Errorf("faults were told in %d of 100 s", faulty)
 		}
-		w.pass(20 * time.Second) // the other client writes no more
+		w.pass(20 * time.Second) // the other client no longer overwrites the object
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
 		if err := r.Faults(); err != nil {
 			t.Errorf("faults: %v", err)
@@ -710,8 +710,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestOwnerChangesTheListUnderAPatch: between the rotator's read and its patch, the object's owner removes the first
-// list entry. The patch must not change the entry that has moved up, and a correct patch must follow at once.
+// TestOwnerChangesTheListUnderAPatch: between the rotator's read and its patch, another client removes the first
+// webhook from the object. The patch must not change the webhook that is first now, and a correct patch must follow
+// at once.
 func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -941,7 +942,7 @@ func TestNamespaceMissing(t *testing.T) {
 		})
 		r, observer := w.start(func(o *rotator.Options) {
 			o.Validating, o.CRDs = nil, nil
-			o.Burst = 1 // fewer than the first attempts
+			o.Burst = 1 // fewer writes than the rotator attempts at its start
 		})
 		w.pass(10 * time.Minute)
 		same(t, "failed", []string{"Secret system/certs"}, slices.Compact(observer.refs))
@@ -964,8 +965,8 @@ func TestNamespaceMissing(t *testing.T) {
 	})
 }
 
-// stale is a client whose lists and watches of mutating configurations show an old, frozen state, as after a
-// connection that has broken without an error. Get and writes work.
+// stale is a client whose lists and watches of mutating configurations show an old state that never changes, as if a
+// connection had broken without an error. Get and writes work.
 type stale struct {
 	client.WithWatch
 
@@ -1056,7 +1057,8 @@ func TestSilentlyDeadWatch(t *testing.T) {
 	}
 }
 
-// TestStepWaitsForUnreadableObject: an object that cannot be read does not count as holding the bundle.
+// TestStepWaitsForUnreadableObject: a rotation stage waits while an object cannot be read, because the object may not
+// hold the bundle.
 func TestStepWaitsForUnreadableObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())

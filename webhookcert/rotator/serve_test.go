@@ -157,7 +157,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestReadyNamesABadTarget: a server whose address can never be injected into the objects is not ready.
+// TestReadyNamesABadTarget: a server is not ready if the configured address is invalid, so that the objects can never
+// contain the address.
 func TestReadyNamesABadTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())

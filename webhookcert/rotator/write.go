@@ -60,7 +60,8 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	return true
 }
 
-// decide returns the decision about the Secret, from what the Rotator knows now.
+// decide returns the decision about the Secret, from the versions of the Secret and the objects that the Rotator
+// knows now.
 func (r *Rotator) decide() webhookcert.Decision {
 	now := r.options.Clock.Now()
 	r.seen.Injected = r.injected(now)
@@ -81,8 +82,8 @@ func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcer
 }
 
 // readObjects reads all objects from the API server, and reports whether all reads succeeded. Call readObjects before
-// any stage that stops trusting an authority: a watch that has broken without an error continues to show the old
-// bundle.
+// the leaf gets a new authority and before an authority is removed from the bundle: if a watch has broken without an
+// error, an object may have lost the bundle unnoticed.
 func (r *Rotator) readObjects(ctx context.Context, next *time.Time) bool {
 	for _, o := range r.objects {
 		if !r.options.Clock.Now().Before(o.retryAt) {
@@ -171,7 +172,7 @@ func (r *Rotator) wanted() webhookcert.ClientConfig {
 	}
 }
 
-// compare records whether an object lacks wanted values, and returns the repair.
+// compare records whether an object lacks wanted values, and returns the patch that adds the values.
 func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	o.differs, o.unable = nil, reason.Reason{}
 	if o.live == nil || r.material == nil {
@@ -191,7 +192,7 @@ func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	return injection, err
 }
 
-// injectAll repairs the objects, and reports whether it has written any.
+// injectAll repairs the objects, and reports whether any object was written.
 func (r *Rotator) injectAll(ctx context.Context, next *time.Time) bool {
 	wrote := false
 	for _, o := range r.objects {
@@ -282,7 +283,8 @@ func (r *Rotator) patch(ctx context.Context, o *object, patch []byte) error {
 	return nil
 }
 
-// mayWrite takes a token from the object's bucket, or reports that the bucket is empty.
+// mayWrite takes a token from the object's bucket, which limits the rate of writes. If the bucket is empty, mayWrite
+// reports the limit.
 func (r *Rotator) mayWrite(ctx context.Context, o *object, why reason.Reason, next *time.Time) bool {
 	may, again := o.bucket.take(r.options.Clock.Now())
 	if !may {
@@ -307,7 +309,7 @@ func throttled(why reason.Reason) reason.Reason {
 	return out
 }
 
-// sooner sets next to at if at is earlier.
+// sooner sets next to the time at if at is earlier than next.
 func sooner(next *time.Time, at time.Time) {
 	if !at.IsZero() && (next.IsZero() || at.Before(*next)) {
 		*next = at

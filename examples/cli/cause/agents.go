@@ -57,8 +57,8 @@ func (f *Facts) ephemeral() (causes []Cause) {
 	return causes
 }
 
-// pulls returns the causes of an ImagePullJob: the Nodes that pull the image, and the Nodes whose agents have not
-// begun.
+// pulls returns the causes why an ImagePullJob waits: the Nodes that still pull the image, and the Nodes whose agents
+// have not begun the pull.
 func (f *Facts) pulls() (causes []Cause) {
 	image := fields.String(f.Object.Object, "spec.image")
 	var silent, pulling []string
@@ -115,7 +115,8 @@ func (f *Facts) pullOn(image fields.Object) pullState {
 	return none
 }
 
-// phaseOf returns the phase that an agent has reported for a tag in its present version; empty without a report.
+// phaseOf returns the phase that an agent has reported for the present version of a tag in a NodeImage; empty without
+// a report.
 func phaseOf(image fields.Object, name string, tag fields.Object) string {
 	statuses, _ := fields.At(image, "status.imageStatuses")
 	byName, _ := statuses.(fields.Object)

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/cause"
 )
 
-// onNode returns a NodeImage with a tag of job j in version 2, and the agent's report.
+// onNode returns a NodeImage whose spec has a tag of job j in version 2, and whose status has the agent's report.
 func onNode(t *testing.T, name, report string) unstructured.Unstructured {
 	t.Helper()
 	return *object(t, `{kind: NodeImage, metadata: {name: `+name+`}, spec: {images: {reg.test/app: {tags: [{tag: v1, version: 2, ownerReferences: [{uid: j}]}]}, other: {tags: [{tag: v1}]}}},
@@ -28,7 +28,8 @@ func TestPodsUnread(t *testing.T) {
 	}
 }
 
-// TestAgents: the causes of unfinished jobs and requests name the Nodes or containers that the wait is for.
+// TestAgents: the causes of unfinished jobs and requests name the Nodes or containers for which the job or request
+// waits.
 func TestAgents(t *testing.T) {
 	const pulled, pulling, old = "{tag: v1, version: 2, phase: Succeeded}", "{tag: v1, version: 2, phase: Pulling}", "{tag: v1, version: 1, phase: Succeeded}"
 	const job = "{kind: ImagePullJob, metadata: {name: warm, uid: j}, spec: {image: 'reg.test/app:v1'}, status: {startTime: x, active: 1}}"

@@ -206,7 +206,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// owned makes a CloneSet at revision web-2 the owner of the Pod.
+// owned makes a CloneSet with the update revision web-2 the owner of the Pod.
 func owned(spec string) func(*cause.Facts) {
 	return func(f *cause.Facts) {
 		u := &unstructured.Unstructured{Object: map[string]any{}}

@@ -38,8 +38,8 @@ func (f *Facts) containers(pod *corev1.Pod) (causes []Cause) {
 	return causes
 }
 
-// weight orders causes: a container that cannot start comes before a container that is starting or waits for other
-// containers.
+// weight orders the causes of containers: the cause of a container that cannot start comes before the cause of a
+// container that is starting or waits for other containers.
 func weight(code reason.Code) int {
 	switch code {
 	case LaunchPriority, "PodInitializing":
@@ -81,7 +81,7 @@ func (f *Facts) waiting(pod *corev1.Pod, s *corev1.ContainerStatus, name string)
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, fmt.Sprintf("see kubectl logs %s -c %s --previous", pod.Name, s.Name))
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-		if image := imageOf(pod, s); !strings.Contains(detail, image) { // the status shows the image of the last instance
+		if image := imageOf(pod, s); !strings.Contains(detail, image) { // the status may have the image of the last instance
 			detail += " (image " + image + ")"
 		}
 		return podCause(pod, Runtime, inContainer, code, detail, "an image that the Node can pull, or credentials for the registry")

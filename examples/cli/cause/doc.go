@@ -6,10 +6,10 @@
 //
 // # Order
 //
-// Users should remove the first cause first. Causes that stop all work of a controller come first, then causes that
-// prevent the creation of Pods. Then come the causes of a single Pod in the order of its life: scheduler, Node,
-// container runtime, hooks. A condition with which a controller only says "waiting for Pods" is a consequence, and
-// comes last. Such a condition comes first only if no Pod has a cause.
+// The first cause in the list is the one to remove first. Causes that stop all work of a controller come first, then
+// causes that prevent the creation of Pods. Then come the causes of a single Pod in the order of its life: scheduler,
+// Node, container runtime, hooks. A controller's condition that only says that the controller waits for Pods is a
+// consequence of other causes, and comes last. Such a condition comes first only if no Pod has a cause.
 //
 // Equal causes of several Pods are merged into one cause, with the names of the Pods.
 //
@@ -31,7 +31,7 @@ type Layer string
 
 // These are the layers.
 const (
-	// Controller is the controller of a workload, or the controller's absence.
+	// Controller is the controller of a workload, also if the controller does not run.
 	Controller Layer = "controller"
 	// User is a setting with which a user has asked for the wait, such as paused.
 	User Layer = "user"
@@ -41,7 +41,7 @@ const (
 	APIServer Layer = "api server"
 	// Quota is a ResourceQuota or LimitRange.
 	Quota Layer = "quota"
-	// Scheduler is the scheduler, or the absence of a scheduler.
+	// Scheduler is the scheduler, also if no scheduler runs.
 	Scheduler Layer = "scheduler"
 	// Node is a Node or the kubelet there.
 	Node Layer = "node"
@@ -75,7 +75,7 @@ const (
 	onNode
 	inContainer
 	held
-	// asked causes are waits that a user has requested, or that end without help.
+	// asked causes are waits that a user has requested, or that end by themselves.
 	asked
 	// consequence causes follow from other causes.
 	consequence

@@ -25,7 +25,7 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// hook returns a cause if a lifecycle hook delays a Pod, with the labels and finalizers of the hook.
+// hook returns a cause if a Pod waits for a lifecycle hook. The cause names the labels and finalizers of the hook.
 func (f *Facts) hook(pod *corev1.Pod) []Cause {
 	state := pod.Labels[apps.LabelLifecycleState]
 	var name, waitsFor string
@@ -43,7 +43,7 @@ func (f *Facts) hook(pod *corev1.Pod) []Cause {
 	}
 	handlers := f.handlers(pod, name, waitsFor == "added")
 	if len(handlers) == 0 && state == apps.LifecyclePreparingNormal {
-		return nil // without such a hook, the state lasts until the Pod is ready
+		return nil // without a hook for this state, the Pod only waits until it is ready
 	}
 	detail := fmt.Sprintf("the hook %s holds the Pod in the state %s", name, state)
 	if since := pod.Annotations[apps.AnnotationLifecycleTimestamp]; since != "" {

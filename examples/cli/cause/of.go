@@ -35,7 +35,8 @@ func (f *Facts) pod() *corev1.Pod {
 	return &f.Pods[0]
 }
 
-// withoutEchoes leaves out causes that only count Pods, unless nothing else is known.
+// withoutEchoes leaves out causes that only say how many Pods are missing or not ready, unless no other cause is
+// known.
 func withoutEchoes(causes []Cause) []Cause {
 	isEcho := func(c Cause) bool {
 		return c.Code == progress.PodsNotUpdated || c.Code == progress.PodsNotReady || c.Code == PodsMissing

@@ -51,7 +51,7 @@ func scheduling(pod *corev1.Pod) Cause {
 			}
 			return podCause(pod, Scheduler, unscheduled, reason.Code(c.Reason), c.Message, "have the scheduling gates removed: "+strings.Join(names, ", "))
 		}
-		// The rest of the message is about preemption and claims for devices.
+		// The message continues with texts about preemption and claims for devices, which are left out.
 		detail, _, _ := strings.Cut(c.Message, " no new claims to deallocate")
 		detail, _, _ = strings.Cut(detail, " preemption: ")
 		detail = strings.TrimSuffix(strings.TrimSuffix(detail, ". not found"), ".")

@@ -13,13 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// objectCause returns a cause about the object in question.
+// objectCause returns a cause about the object in question (Facts.Object).
 func (f *Facts) objectCause(layer Layer, r rank, code reason.Code, path, detail, remedy string) Cause {
 	object := reason.ObjectOf(f.Object.GetKind(), f.Object)
 	return Cause{Layer: layer, rank: r, Reason: reason.Reason{Code: code, Object: object, Path: path, Detail: detail, Remedy: remedy}}
 }
 
-// workloadCauses returns the causes why a workload or a job is not in its wanted state.
+// workloadCauses returns the causes that keep a workload or a job from its wanted state.
 func (f *Facts) workloadCauses() (causes []Cause) {
 	o := f.Object
 	if o.GetDeletionTimestamp() != nil {
@@ -93,8 +93,8 @@ func isEmpty(value any) bool {
 	return true
 }
 
-// fromConditions turns the object's conditions into causes. A condition that stops all work comes first. A condition
-// about Pods is a consequence, because the causes of the Pods say more.
+// fromConditions turns the object's conditions into causes. The cause of a condition that stops all work comes first.
+// The cause of a condition about Pods has the rank consequence, because the causes of the Pods say more.
 func (f *Facts) fromConditions() (causes []Cause) {
 	for _, c := range fields.Conditions(f.Object.Object) {
 		code := reason.Code(or(c.Reason, c.Type))

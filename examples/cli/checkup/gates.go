@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// needed lists the kinds without which a gate has no effect, by the plural names of the kinds.
+// needed lists, for each feature gate, the kinds without which the gate has no effect, by their plural names.
 func needed() map[apps.Gate][]string {
 	return map[apps.Gate][]string{
 		apps.GateWorkloadSpread:       {"workloadspreads"},
@@ -22,7 +22,7 @@ func needed() map[apps.Gate][]string {
 	}
 }
 
-// set returns the gates of the manager's command line.
+// set returns the feature gates that the manager's command line sets.
 func (f *Facts) set() map[string]bool {
 	gates := map[string]bool{}
 	if f.Manager == nil {

@@ -23,7 +23,7 @@ type Hook struct {
 	Refuses bool
 }
 
-// soon is how long before its expiry a certificate becomes a finding.
+// soon is how long before the expiry of a certificate the expiry becomes a finding.
 const soon = 30 * 24 * time.Hour
 
 // hooks returns the findings about addresses and CA bundles. Equal findings about several webhooks of a configuration

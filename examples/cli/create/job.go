@@ -92,7 +92,7 @@ func fromImage(namespace, name, image string, command []string) fields.Object {
 	}
 }
 
-// fromSchedule returns a job as the schedule would create the job, owned by the schedule.
+// fromSchedule returns the job that a CronJob or AdvancedCronJob would create, with this object as the owner.
 func fromSchedule(source *unstructured.Unstructured, name string, gk schema.GroupKind) (fields.Object, error) {
 	var path string
 	switch from := source.GroupVersionKind().GroupKind(); {

@@ -75,7 +75,7 @@ const (
 	ttlSeconds      = int32(1800)
 )
 
-// object returns the request for a Pod. The fields are equal in both versions of the kind.
+// object returns the ContainerRecreateRequest for a Pod. The fields are equal in both versions of the kind.
 func (r *request) object(pod *corev1.Pod) (fields.Object, error) {
 	deadline, ttl := deadlineSeconds, ttlSeconds
 	crr := &v1beta1.ContainerRecreateRequest{

@@ -48,7 +48,8 @@ func newReader(f cmdutil.Factory) (*reader, error) {
 	return &reader{clients: clients, objects: objects}, err
 }
 
-// note records an error and reports whether a read has succeeded.
+// note reports whether a read has succeeded. If the read has failed, note records what could not be read, and the
+// error.
 func (r *reader) note(what string, err error) bool {
 	if err != nil {
 		r.unread = append(r.unread, fmt.Sprintf("%s: %v", what, err))
@@ -65,7 +66,7 @@ func (r *reader) facts(ctx context.Context, now time.Time) (f checkup.Facts) {
 	r.readManager(ctx, &f, namespace)
 	secret, err := r.clients.CoreV1().Secrets(namespace).Get(ctx, secretName, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) && r.note("the certificate of the webhooks", err) {
-		// The private key beside the certificate is never used.
+		// The Secret also has the private key, which the command never uses.
 		if f.Certificate = secret.Data["cert.pem"]; len(f.Certificate) == 0 {
 			f.Certificate = secret.Data["tls.crt"]
 		}

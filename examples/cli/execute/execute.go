@@ -33,7 +33,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			container := Working(pod, sidecar, fallback)
 			fmt.Fprintf(streams.ErrOut, "Container %s of Pod %s\n", container, pod.Name)
 			cmdutil.CheckErr(cmd.Flags().Set("container", container))
-			args[0] = pod.Name // for a workload, use the same Pod in which the container was looked up
+			args[0] = pod.Name // kubectl must use the Pod in which the container was looked up
 		}
 		kubectl(cmd, args)
 	}
@@ -58,9 +58,10 @@ func find(f cmdutil.Factory, cmd *cobra.Command, name string) (*corev1.Pod, erro
 	return polymorphichelpers.AttachablePodForObjectFn(f, object, max(timeout, time.Second))
 }
 
-// Working returns the container to use for a sidecar. If the sidecar is upgraded hot, Working returns the container
-// that works at present. Otherwise Working returns the container of that name. If the Pod has no such container,
-// Working returns the fallback or, without a fallback, the first container.
+// Working returns the name of the container to use for a sidecar. If the sidecar has two containers for hot upgrades,
+// Working returns the container that works at present. Otherwise Working returns the container with the name of the
+// sidecar. If the Pod has no such container, Working returns the fallback or, without a fallback, the first
+// container.
 func Working(pod *corev1.Pod, sidecar, fallback string) string {
 	working := map[string]string{}
 	if text := pod.Annotations[apps.AnnotationSidecarSetWorking]; text != "" {

@@ -1,7 +1,7 @@
 // Package facts answers "at which field paths does a kind have the settings that commands change?"
 //
-// The paths differ between kinds and between versions of a kind. A command asks for the path of an object, by group,
-// version and kind. The package knows kinds of Kubernetes, of OpenKruise and of Kruise Rollouts.
+// The paths differ between kinds and between versions of a kind. A command looks up a path by the group, version and
+// kind of an object. The package knows kinds of Kubernetes, of OpenKruise and of Kruise Rollouts.
 package facts
 
 import (
@@ -45,7 +45,7 @@ func Pausable(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// Restartable reports whether a restart of the kind's Pods makes sense: the kinds that keep Pods running.
+// Restartable reports whether a kind keeps Pods running, so that a restart of the Pods makes sense.
 func Restartable(gk schema.GroupKind) bool {
 	switch gk.Group {
 	case "apps":

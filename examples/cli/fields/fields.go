@@ -1,8 +1,9 @@
 // Package fields answers "which value does an object of any version have at a path?"
 //
-// Command lines read objects of several API versions, and of CRDs newer than the command line. So objects stay maps,
-// and a path that an object lacks has the zero value. A path is written as in a manifest:
-// "spec.updateStrategy.paused". Keys with dots, such as annotations, are read by the methods of package unstructured.
+// Command lines read objects of several API versions, and of CRDs newer than the command line. So objects are not
+// decoded into Go types but stay maps, and a path that an object lacks has the zero value. A path is written as in a
+// manifest: "spec.updateStrategy.paused". Keys with dots, such as annotations, are read by the methods of package
+// unstructured.
 //
 // All functions are safe for concurrent use and, except [Set], never modify their arguments.
 package fields

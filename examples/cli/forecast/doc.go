@@ -1,7 +1,7 @@
 // Package forecast answers "what would a change do to the Pods?"
 //
 // [Of] takes the objects before a change and after the end of the rollout, with the writes in between, and returns a
-// [Report]: the Pods updated in place, the Pods recreated with the changed fields, the batches, the claims that are
+// [Report]: the Pods updated in place, the Pods recreated because of changed fields, the batches, the claims that are
 // created and deleted, the budgets, and the reasons why a rollout stops. [Text] renders the report for a terminal of
 // 80 columns.
 //

@@ -44,7 +44,7 @@ func Of(in *Input) *Report {
 type forecast struct {
 	*Input
 	before, after map[types.UID]*corev1.Pod
-	taken         map[types.UID]time.Time // when a controller took the Pod out of service, or made the Pod
+	taken         map[types.UID]time.Time // by Pod: when a controller took the Pod out of service, or created the Pod
 	revisions     map[string]*appsv1.ControllerRevision
 }
 
@@ -146,7 +146,7 @@ func (f *forecast) pods() []Pod {
 	return out
 }
 
-// keptLast is greater for kept Pods.
+// keptLast returns a greater number for Pods that are kept, so that these Pods come last.
 func keptLast(p *Pod) int {
 	if p.Action == Keep {
 		return 1
@@ -166,7 +166,7 @@ func natural(a, b string) int {
 
 // successors finds the successor of each deleted Pod: a new Pod with the same name, or on the same Node for a
 // DaemonSet, or else any new Pod. If there are too few new Pods, the Pods deleted first have no successor, because a
-// workload scales down before its update.
+// workload reduces its replicas before its update.
 func (f *forecast) successors(gone, made []*corev1.Pod) map[types.UID]*corev1.Pod {
 	out, free := map[types.UID]*corev1.Pod{}, slices.Clone(made)
 	take := func(pod *corev1.Pod, is func(*corev1.Pod) bool) {

@@ -210,8 +210,8 @@ func TestStops(t *testing.T) {
 
 func TestMeasure(t *testing.T) {
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(began().Add(d)) }
-	// ready returns a Pod that became ready the time after its creation. ended is the end of the last container
-	// instance; 0 for none.
+	// ready returns a Pod that became ready after the given time. ended is when the last container instance ended; 0
+	// for none. Both times count from the creation of the Pod.
 	ready := func(after, ended time.Duration) *corev1.Pod {
 		p := pod("a", "1")
 		p.CreationTimestamp, p.Status.Phase = at(0), corev1.PodRunning

@@ -36,7 +36,7 @@ type Report struct {
 	// Claims are the claims that are created, grow, or are deleted.
 	Claims  []Claim  `json:"claims,omitempty"`
 	Budgets []Budget `json:"budgets,omitempty"`
-	// Stops are the reasons for an incomplete rollout, the first reason first; empty for a complete rollout.
+	// Stops are the reasons for an incomplete rollout, the most important reason first; empty for a complete rollout.
 	Stops []Stop `json:"stops,omitempty"`
 	// Outcome describes the end of the rollout in a sentence.
 	Outcome string `json:"outcome,omitempty"`
@@ -80,7 +80,7 @@ type Reason struct {
 
 // Batch is a group of Pods that are changed at the same time.
 type Batch struct {
-	// After is the time since the change.
+	// After is the time from the user's change to the batch.
 	After time.Duration `json:"afterNanoseconds"`
 	Pods  []string      `json:"pods"`
 }

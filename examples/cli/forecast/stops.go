@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why a rollout does not continue, besides the reasons of package cause.
+// These are reasons why a rollout does not continue, in addition to the reasons of package cause.
 const (
 	// PartitionHolds means that a partition keeps Pods at the old revision.
 	PartitionHolds reason.Code = "PartitionHolds"
@@ -63,7 +63,8 @@ func (f *forecast) causes(u *unstructured.Unstructured, p progress.Progress) (ou
 	return append(out, f.failures(out)...)
 }
 
-// failures returns the errors of the last reconciles of the object that no known reason contains.
+// failures returns the errors of the object's last reconciles, without errors that the text of a known reason already
+// contains.
 func (f *forecast) failures(known []Stop) (out []Stop) {
 	for task, message := range f.Failures {
 		_, object, _ := strings.Cut(task, " ")

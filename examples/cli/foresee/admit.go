@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// admit sends the change through the webhooks of a kind, as the API server does, and returns the object with defaults
-// in the stored version.
+// admit sends the change through the webhooks of a kind, as the API server does, and returns the object with
+// defaults, converted to the stored version.
 func (w *world) admit(ctx context.Context, row *kind.Row, ask Question) (hub client.Object, warnings []string, err error) {
 	options := admission.Options{Gates: w.gates, Reader: w.server.Client(nil, nil), Namespace: ask.ManagerNamespace}
 	endpoint := row.Admission(options)

@@ -60,8 +60,8 @@ type Refused struct{ Status metav1.Status }
 func (r *Refused) Error() string { return r.Status.Message }
 
 // Play makes the change on a copy of the cluster, and returns the input for package forecast. The error is a
-// *[Refused], [ErrUnknownKind], the error of ctx, or another reason why the change could not be played. If the
-// controllers do not stop writing, Play returns no error, and Input.Endless is true.
+// *[Refused], [ErrUnknownKind], the error of ctx, or any other error because of which Play could not make the change.
+// If the controllers do not stop writing, Play returns no error, and Input.Endless is true.
 func Play(ctx context.Context, ask Question) (*forecast.Input, error) {
 	w, err := newWorld(ask)
 	if err != nil {
@@ -222,7 +222,7 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, UID: types.UID(unreadPrefix + name), Labels: map[string]string{corev1.LabelMetadataName: name, corev1.LabelHostname: name}}
 }
 
-// passive is a clock with Now and Since only, so that no code can wait for a timer of the simulated clock.
+// passive is a clock that has only Now and Since, so that no code can wait for a timer of the simulated clock.
 type passive struct{ clock *rehearsal.Clock }
 
 // Now returns the time.

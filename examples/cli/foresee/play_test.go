@@ -47,7 +47,7 @@ func untyped(t testing.TB, object client.Object, kind string) *unstructured.Unst
 	return u
 }
 
-// build plays the creation of a CloneSet, and returns the cluster afterwards.
+// build plays the creation of a CloneSet, and returns the objects of the cluster afterwards.
 func build(t testing.TB, set *v1beta1.CloneSet) ([]client.Object, *unstructured.Unstructured) {
 	t.Helper()
 	in, err := foresee.Play(t.Context(), foresee.Question{Changed: untyped(t, set, "CloneSet"), Now: now().Add(-time.Hour), ManagerNamespace: "kruise-system"})
@@ -134,8 +134,8 @@ func TestPlayKeepsItsArguments(t *testing.T) {
 	}
 }
 
-// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: PREVIEW_PODS says how
-// many Pods, 100 if not set.
+// TestManyPods plays rollouts of many Pods to their end, and prints how long a preview takes: the environment
+// variable PREVIEW_PODS is the number of Pods, 100 if not set.
 func TestManyPods(t *testing.T) {
 	pods := int32(100)
 	if text := os.Getenv("PREVIEW_PODS"); text != "" {

@@ -47,8 +47,8 @@ func (w *world) complete(objects *[]client.Object) {
 }
 
 // standIn returns a placeholder for an owner that was not read, if the owner is of a kind of Kubernetes; nil for
-// other kinds. isForeign is true if the API server in memory does not have the kind: then the owner counts as
-// existing.
+// other kinds. isForeign is true if the API server in memory does not have the kind: the garbage collector then
+// treats the owner as existing, so no placeholder is needed.
 func (w *world) standIn(namespace string, ref metav1.OwnerReference) (owner client.Object, isForeign bool) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if !slices.ContainsFunc(served(), func(object client.Object) bool {

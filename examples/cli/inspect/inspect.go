@@ -71,7 +71,7 @@ func read(f cmdutil.Factory, namespace, name string) (*unstructured.Unstructured
 	return u, nil
 }
 
-// around reads the workload of a Rollout and the Pods that the workload selects.
+// around completes a View: around reads the workload of the Rollout, and the Pods that the workload selects.
 func (v *View) around(ctx context.Context, f cmdutil.Factory, namespace string) (err error) {
 	ref, found := fields.At(v.Rollout.Object, "spec.workloadRef", "spec.objectRef.workloadRef")
 	content, isRef := ref.(fields.Object)
@@ -104,7 +104,7 @@ type View struct {
 	Pods              []corev1.Pod
 	// All shows all Pods of the new revision.
 	All bool
-	// Icons shows icons beside phases. Colours marks the present step with a colour.
+	// Icons adds an icon to each phase. Colours marks the present step with a colour.
 	Icons, Colours bool
 	Now            time.Time
 }

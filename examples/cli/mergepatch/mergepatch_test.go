@@ -52,7 +52,7 @@ func TestTranslateLeavesUnknownKindsAlone(t *testing.T) {
 	}
 }
 
-// server returns an object for reads, and conflicts for the first patches.
+// server simulates an API server with a single object. server answers the first patches with conflicts.
 type server struct {
 	conflicts int
 	requests  []string

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// move is one run of the command.
+// move is the state of a run of the command that moves replicas.
 type move struct {
 	genericiooptions.IOStreams
 

@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// Change edits an object in place and returns the word for the output, such as "paused". After an error, the object
-// on the server is not changed.
+// Change edits an object in memory, and returns the word that the command prints, such as "paused". If Change returns
+// an error, the edited object is not sent to the API server.
 type Change func(u *unstructured.Unstructured) (operation string, err error)
 
 // Options are the flags and streams of a command that changes objects.

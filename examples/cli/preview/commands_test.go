@@ -135,7 +135,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a user with read permissions only gets a preview. The output names the objects that could not be
+// TestReadOnly: a user who has only read permissions gets a preview. The output names the objects that could not be
 // read.
 func TestReadOnly(t *testing.T) {
 	s := newShop(t, false)

@@ -335,7 +335,7 @@ func (r *rolloutTest) compareOrder(report *forecast.Report, before []corev1.Pod,
 	return ""
 }
 
-// compareReasons checks that a recreation names the changed field.
+// compareReasons checks that the report names the changed field for each recreated Pod.
 func (r *rolloutTest) compareReasons(report *forecast.Report) string {
 	for i := range report.Pods {
 		p := &report.Pods[i]

@@ -129,7 +129,7 @@ type change struct {
 	warnings        []string
 }
 
-// run previews each change on its own.
+// run previews each change separately.
 func (o *options) run(ctx context.Context, changes []change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("the preview has taken %s: too much is in progress in the namespace", longest))
 	defer cancel()

@@ -94,7 +94,7 @@ func (r *reader) read(ctx context.Context, changed *unstructured.Unstructured) (
 	return out, nil
 }
 
-// miss records a kind that could not be read, with the consequence.
+// miss records a kind that could not be read, and the consequence for the preview.
 func (r *reader) miss(kind, consequence string, err error) {
 	plural := kind + "s"
 	if strings.HasSuffix(kind, "s") {

@@ -29,7 +29,7 @@ type scenario struct {
 	// first are created before the workload.
 	first    []client.Object
 	workload client.Object
-	// changed is the object in the changed form.
+	// changed is the object after the change.
 	changed client.Object
 	// path is the changed field of the template that cannot change in place; empty if there is none.
 	path    string

@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// job returns the Progress of a job. The phases of the kinds differ only in their spelling.
+// job returns the Progress of a job. The kinds of jobs have the same phases, with different spellings.
 func (j *judge) job() Progress {
 	text := fmt.Sprintf("%s %q: %s", j.kind, j.name, j.counts())
 	switch phase := j.phase(); phase {
@@ -54,7 +54,7 @@ func (j *judge) counts() string {
 	return strings.Join(words, ", ")
 }
 
-// said returns the controller's messages about a failure.
+// said returns the messages about a failure that the controller has written into the status.
 func (j *judge) said() string {
 	var words []string
 	if message := fields.String(j.o, "status.message"); message != "" {

@@ -3,9 +3,9 @@
 // [Of] determines the progress of a workload or a job, in any served version, from the object alone. There are four
 // states, each with its own exit code:
 //
-//	Done     0  everything that the spec lets change has changed and is ready
-//	Stuck    2  the controller has said why nothing more will happen without help
-//	Running  3  the controller is at work; the code is used when the wait ends
+//	Done     0  everything that the spec allows to change has changed and is ready
+//	Stuck    2  the controller's status says why the rollout will not continue without help
+//	Running  3  the controller is at work; the command ends with this code when its wait is over
 //	Paused   4  somebody has paused the rollout, or updates Pods only when Pods are deleted
 //
 // Exit code 1 means an error: a missing object, an object deleted meanwhile, or a wrong flag.
@@ -113,7 +113,7 @@ func isJob(gk schema.GroupKind) bool {
 	return false
 }
 
-// judge is the state of a single call of Of.
+// judge holds the arguments of a single call of Of.
 type judge struct {
 	o          fields.Object
 	name, kind string
@@ -205,7 +205,7 @@ func isRetried(conditionType string) bool {
 	return false
 }
 
-// failure returns the conditions that mean that the rollout is stuck.
+// failure returns the conditions because of which the rollout is stuck.
 func (j *judge) failure() (why reason.List) {
 	for _, c := range fields.Conditions(j.o) {
 		final := c.Type == "InvalidSpec" && c.Status == "True" ||

@@ -51,7 +51,7 @@ func pause(paused bool) edit {
 
 // These are the names of the annotation and the variable by which a Pod template changes for a restart.
 const (
-	// restartedAt is the annotation of kubectl.
+	// restartedAt is the annotation that "kubectl rollout restart" sets.
 	restartedAt = "kubectl.kubernetes.io/restartedAt"
 	// restartedEnv is the environment variable that OpenKruise's command line sets. An annotation alone is not
 	// enough, because workloads of OpenKruise would update the annotation in place, without a restart.

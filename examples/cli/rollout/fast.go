@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// scale is a number of replicas large enough that different percentages give different counts.
+// scale is the number of replicas to which the percentages of steps are applied. The number is large, so that
+// different percentages give different counts.
 const scale = 10000
 
 // fastBack sets a Rollout back to an earlier step by a change of its status.

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
 )
 
-// status is one run of the command.
+// status is the state of a run of the command "rollout status".
 type status struct {
 	genericiooptions.IOStreams
 	resource.FilenameOptions
@@ -97,8 +97,8 @@ func (s *status) run(ctx context.Context, args []string) error {
 	return s.end(ctx, err, last)
 }
 
-// recheck returns the interval at which an unchanged object is evaluated again, because a failure becomes old without
-// an event.
+// recheck returns the interval at which an unchanged object is evaluated again, because no event occurs when a
+// failure has lasted for longer than the patience.
 func (s *status) recheck() time.Duration { return max(s.patience/4, time.Second) }
 
 // end turns the last Progress into the error of the command.

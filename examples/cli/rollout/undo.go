@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/seams"
 )
 
-// undo is one run of the command.
+// undo is the state of a run of the command "rollout undo".
 type undo struct {
 	*operate.Options
 

@@ -34,7 +34,7 @@ type reader struct {
 	parents map[types.UID]*unstructured.Unstructured
 }
 
-// between reports whether objects of a kind control Pods and can have a controller themselves.
+// between reports whether objects of a kind, such as ReplicaSets, control Pods and can have a controller themselves.
 func between(gk schema.GroupKind) bool {
 	switch gk {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
@@ -211,7 +211,7 @@ func (r *reader) parent(ctx context.Context, namespace string, ref *metav1.Owner
 		namespace = ""
 	}
 	parent, err := r.objects.Resource(mapping.Resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	// If the user may not read the controller, the Pods do not belong to the object in question.
+	// A Pod whose controller the user may not read does not count as a Pod of the object in question.
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && parent.GetUID() != ref.UID {
 		parent, err = nil, nil
 	}

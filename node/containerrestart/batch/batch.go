@@ -9,8 +9,8 @@
 //	for each name in step.Restart: ask the Pod's disruption budgets, and make a request of package containerrestart
 //	write step.State to the record, and look again after step.After
 //
-// A disruption budget outside the workload may refuse the restart of a Pod. Then keep the reason in Member.Refused
-// for a while, and Next chooses another Pod first. Every step is decided from the present state alone, so a crash
+// A disruption budget outside the workload may refuse the restart of a Pod. Then pass the reason in Member.Refused
+// for a while, so that Next chooses another Pod first. Every step is decided from the present state alone, so a crash
 // between two steps does no harm.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
@@ -51,7 +51,7 @@ type Rules struct {
 	Paths Paths
 }
 
-// Paths are paths of the fields of the restart and of the workload.
+// Paths are paths of fields in the API objects of the restart and of the workload.
 type Paths struct{ Partition, MaxUnavailable, Paused, OnFailure, Deadline string }
 
 // Record is the progress recorded in the restart's status.
@@ -72,8 +72,8 @@ const (
 	Waiting Standing = iota
 	// Restarting means that a request for the Pod is in progress. The Pod counts as unavailable.
 	Restarting
-	// Restarted means that the Pod is done: its request is complete, all containers have restarted for another cause,
-	// or the Pod was created after the start of the restart.
+	// Restarted means that the Pod needs no restart any more: its request is complete, all containers have restarted
+	// for another cause, or the Pod was created after the start of the restart.
 	Restarted
 	// Failed means that the request for the Pod has failed.
 	Failed
@@ -91,7 +91,7 @@ type Member struct {
 	Refused reason.Reason
 }
 
-// Step is what must be done next.
+// Step is the caller's next action.
 type Step struct {
 	// State is the state of the restart as in package completion.
 	State completion.State
@@ -144,8 +144,8 @@ func progress(record Record, members []Member) completion.Progress {
 	return p
 }
 
-// choose chooses the Pods to restart within the budget. Pods beyond the wanted number are restarted too, but do not
-// make the budget larger, because these Pods may be deleted at any time.
+// choose chooses the Pods to restart within the budget. Pods beyond the wanted number are restarted, too. Such Pods
+// count as wanted Pods, so that they do not allow more Pods to be unavailable: they may be deleted at any time.
 func (r *Rules) choose(step *Step, members []Member) {
 	var counts rollout.Counts
 	var waiting []Member

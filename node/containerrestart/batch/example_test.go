@@ -26,7 +26,7 @@ func Example() {
 		var decision disruption.Decision
 		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod, Generation: 1, Operation: disruption.Update}, now)
 		if fmt.Println(name, decision.Admitted); !decision.Admitted {
-			fmt.Println(decision.Reason) // also keep the reason in Member.Refused for a while
+			fmt.Println(decision.Reason) // also pass the reason in Member.Refused for a while
 		}
 	}
 

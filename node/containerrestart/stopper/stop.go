@@ -6,9 +6,9 @@
 //
 //	s := stopper.New(runtime, stopper.Options{Done: queue.Add})
 //	go s.Start(ctx)                       // ends all stops with ctx, and returns after the last
-//	s.Ask(key, order)                     // in a pass: a second stop of the same instance does not begin
-//	observed.Stops = s.Stops(key)         // in the next pass, before the instances are read
-//	s.Keep(key, order.ID)                 // the other stops of the key are no longer wanted
+//	s.Ask(key, order)                     // in a reconcile: no second stop of the same instance begins
+//	observed.Stops = s.Stops(key)         // in the next reconcile, before the instances are read
+//	s.Keep(key, order.ID)                 // cancels all other stops of the key
 //	s.Forget(key)                         // the Pod is gone, or the request is over
 //
 // Package containerrestart decides which containers to stop, and containerrestart.Next takes the result of
@@ -61,7 +61,7 @@ type Order struct {
 const (
 	// patience is how long a stop is retried if the runtime does not respond.
 	patience = 2 * time.Minute
-	// answer is the timeout of a single attempt, beyond the grace period.
+	// answer is how much longer than the grace period a single attempt may take.
 	answer = 20 * time.Second
 	// firstRest and longestRest are the first and the longest wait between attempts. The waits double.
 	firstRest   = 200 * time.Millisecond

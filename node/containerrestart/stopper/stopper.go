@@ -14,7 +14,8 @@ import (
 
 // Options are options of a Stopper. The zero value is usable.
 type Options struct {
-	// Done is called after each stop with the stop's key, from any goroutine. Nil if not needed.
+	// Done is called after each stop with the stop's key, such as the Pod of the container, from any goroutine. Nil
+	// if not needed.
 	Done func(key string)
 	// HookFailed is called if a hook has failed, for example to record an event. Nil if not needed.
 	HookFailed func(ctx context.Context, key string, order Order, err error)
@@ -51,9 +52,9 @@ func New(runtime Runtime, options Options) *Stopper {
 // Start runs requested stops until the context ends, and returns after the last stop has ended.
 func (s *Stopper) Start(ctx context.Context) error { return s.queue.Start(ctx) }
 
-// stop carries out a stop, and keeps the error if the stop fails. A successful stop is dropped, because its instance
-// does not run any more. A stop cancelled by the context is dropped too, because another process may stop the
-// container later.
+// stop carries out a stop, and keeps the error if the stop fails. stop forgets a successful stop, because the
+// instance does not run any more. stop also forgets a stop that ended with the context, because another process may
+// stop the container later.
 func (s *Stopper) stop(ctx context.Context, r *run) {
 	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
 	if hook != nil && ctx.Err() == nil && s.options.HookFailed != nil {
@@ -69,7 +70,7 @@ func (s *Stopper) stop(ctx context.Context, r *run) {
 	}
 }
 
-// drop must be called with the lock held.
+// drop removes a stop from runs. The caller must hold the lock.
 func (s *Stopper) drop(r *run) {
 	left := slices.DeleteFunc(s.runs[r.key], func(known *run) bool { return known == r })
 	if len(left) == 0 {

@@ -324,8 +324,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestForget: after Forget, the stops of a key end, and no report and no goroutine is left, even if a stop has not
-// begun.
+// TestForget: after Forget, the stops of a key end, without a report, and without a goroutine that still runs. The
+// same holds for a stop that has not begun.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -378,7 +378,7 @@ func TestKeep(t *testing.T) {
 }
 
 // TestShutdown: all stops end with the context, without a report of failure, and Start waits for the stops.
-// synctest.Test fails if a goroutine is left.
+// synctest.Test fails if a goroutine still runs.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -12,8 +12,9 @@
 //	record step.Reports, then delete step.Delete and create step.Create
 //	look again after step.After, and when a Pod of the Node changes
 //
-// Record the reports first. A Pod's name is computed from the reports, so ignore AlreadyExists for a created Pod and
-// NotFound for a deleted Pod: a stale cache never leads to a second Pod. Delete with the UID as precondition.
+// Record the reports first. A Pod's name is computed from the reports, so a stale cache never leads to a second Pod:
+// ignore the error AlreadyExists of a creation, and the error NotFound of a deletion. Delete with the UID as
+// precondition.
 //
 // # A Pod for each image
 //
@@ -28,10 +29,10 @@
 //
 // # Reports in Pods
 //
-// With Options.Annotation, the reports are stored in the Pods, and the caller needs no other place for reports:
-// Recorded reads the reports from the Pods. A pull that succeeds needs no write except the Pod's creation. A failed
-// attempt costs a patch of the Pod, and the Pod stays until the next attempt's Pod exists. After the last failed
-// attempt, spec.activeDeadlineSeconds ends the Pod, so that the kubelet does not try for ever.
+// With Options.Annotation, the reports are stored in the Pods, and the caller need not store the reports: Recorded
+// reads the reports from the Pods. A pull that succeeds needs no write except the Pod's creation. A failed attempt
+// costs a patch of the Pod, and the Pod stays until the next attempt's Pod exists. After the last failed attempt,
+// spec.activeDeadlineSeconds ends the Pod, so that the kubelet does not try for ever.
 //
 //	report, since, found := puller.Recorded(seen, image, now)
 //	step := puller.Next(seen, wants, reports, now)

@@ -21,7 +21,7 @@ type Observed struct {
 	Events []corev1.Event
 }
 
-// Step is what the caller must do next.
+// Step is the caller's next action.
 type Step struct {
 	// Reports are the reports to record now, in the order of the wants.
 	Reports []imagepull.Report
@@ -93,10 +93,11 @@ type pass struct {
 
 	seen *Observed
 	now  time.Time
-	// pods are the Puller's Pods by name. held are the Pods that have an image mounted, by image, the oldest first.
+	// pods are the Puller's Pods by name. held are the Pods that have mounted an image, by image, the oldest Pod
+	// first.
 	pods map[string]*corev1.Pod
 	held map[imagepull.Reference][]*corev1.Pod
-	// kept are the names of Pods that stay. newest are the Pods with the last record about each image.
+	// kept are the names of Pods that must not be deleted. newest are the Pods with the last record about each image.
 	kept   map[string]bool
 	newest map[imagepull.Reference]*corev1.Pod
 	step   Step
@@ -138,7 +139,7 @@ func (s *pass) isHold(pod *corev1.Pod, before []imagepull.Report) bool {
 }
 
 // pull returns the attempt in progress for a Want and the name of the Pod; the name is empty without an attempt. If
-// the Pod of a recorded attempt does not exist yet, or not any more, settle creates the Pod.
+// the Pod of a recorded attempt is missing, settle creates the Pod.
 func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported error) (imagepull.Pull, string) {
 	out := imagepull.Pull{Image: w.Image, Round: w.Round}
 	i := slices.IndexFunc(before, func(r imagepull.Report) bool { return r.Image == w.Image })
@@ -186,8 +187,8 @@ func limit(policy imagepull.Policy) time.Duration {
 	return policy.Limit(time.Time{}, time.Time{})
 }
 
-// settle marks the Pods of a Want that stay, and adds missing Pods to the Pods to create. Pods that are not marked
-// are deleted later.
+// settle records in kept the Pods that a Want still needs, and adds missing Pods to the Pods to create. All Pods that
+// are not in kept are deleted later.
 func (s *pass) settle(w *imagepull.Want, r *imagepull.Report, isSupported bool) {
 	held := s.held[w.Image]
 	keeps := w.Policy().Keep || s.options.Hold
@@ -207,7 +208,7 @@ func (s *pass) settle(w *imagepull.Want, r *imagepull.Report, isSupported bool) 
 // kubelet would pull the image again and again.
 func (s *pass) hold(w *imagepull.Want, r *imagepull.Report, held []*corev1.Pod, isSupported bool) {
 	if len(held) == 0 {
-		return // the image is lost, and package imagepull begins a new pull
+		return // no Pod uses the image any more, so package imagepull begins a new pull
 	}
 	last := held[len(held)-1]
 	for _, u := range []use{toPull, toHold} {
@@ -227,8 +228,8 @@ func (s *pass) keep(pods []*corev1.Pod) {
 	}
 }
 
-// need keeps or creates the Pod with the given use. A failed Pod with the use toHold is deleted first, because no new
-// Pod can have its name before.
+// need keeps or creates the Pod with the given use. A failed Pod with the use toHold is deleted first, because the
+// new Pod has the same name.
 func (s *pass) need(w *imagepull.Want, r *imagepull.Report, u use, isSupported bool) {
 	name := s.name(s.seen.Node.Name, r, u)
 	switch pod := s.pods[name]; {

@@ -134,9 +134,9 @@ func nodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// Holding returns the name of the Node and the image for which a Puller made a Pod. ok is false for all other Pods. The
-// record in Options.Annotation counts more than the Pod's spec, because a webhook may have changed the affinity, or may
-// have replaced the registry in the name of the image.
+// Holding returns the name of the Node and the image for which a Puller made a Pod. ok is false for all other Pods.
+// If the Pod has a record in Options.Annotation, Holding uses the record and not the Pod's spec: a webhook may have
+// changed the affinity, or the registry in the name of the image.
 func (p *Puller) Holding(pod *corev1.Pod) (node string, image imagepull.Reference, ok bool) {
 	if r := p.recordOf(pod); r.Node != "" {
 		if image, err := imagepull.Parse(r.Image); err == nil {
@@ -149,7 +149,7 @@ func (p *Puller) Holding(pod *corev1.Pod) (node string, image imagepull.Referenc
 }
 
 // changed returns the reason why a Pod cannot pull the image onto the Node, because a webhook or a scheduler has
-// changed the Pod; nil if the Pod can.
+// changed the Pod; nil if there is no such reason.
 func (p *Puller) changed(pod *corev1.Pod) error {
 	node, _, _ := p.Holding(pod)
 	switch {

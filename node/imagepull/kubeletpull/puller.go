@@ -25,8 +25,8 @@ type Options struct {
 	Labels map[string]string
 	// PauseImage is the image of the Pods' container, for example "registry.k8s.io/pause:3.10".
 	PauseImage string
-	// PullSecrets are the names of pull secrets by the owners of claims. A Pod has the secrets of all claims for the
-	// image. Secrets of a claim that is added later are used from the next attempt on.
+	// PullSecrets maps each owner of claims to the names of its pull secrets. A Pod has the secrets of all claims for
+	// the image. Secrets of a claim that is added later are used from the next attempt on.
 	PullSecrets map[imagepull.Owner][]string
 	// ServiceAccount is the service account of the Pods; empty for the default. The Pods get no token, but credential
 	// providers of the kubelet may use the service account (KEP-4412).
@@ -42,8 +42,8 @@ type Options struct {
 	// Annotation is the key of the annotation in which Pods store the reports; empty if the caller records the
 	// reports. See Puller.Recorded.
 	Annotation string
-	// GateOn means that the feature gate ImageVolume, off by default in Kubernetes 1.31 to 1.34, is on in the API
-	// server and the kubelets.
+	// GateOn says that the feature gate ImageVolume is on in the API server and the kubelets. Set GateOn only for
+	// Kubernetes 1.31 to 1.34, where the gate is off by default.
 	GateOn bool
 }
 

@@ -74,8 +74,8 @@ func (p *Puller) newestOf(node string, pods []*corev1.Pod, image imagepull.Refer
 }
 
 // Recorded returns the report about an image on a Node that the Pods contain in Options.Annotation. since is the time
-// of the claim. found is false if no Pod exists: then the image is not claimed, or the claim was released. A pulled
-// image counts as pulled even if the Pod has ended since. If a user edits the annotation of a Pod, only the result
+// of the claim. found is false if no Pod exists: then the image is not claimed, or the claim was released. An image
+// counts as pulled even if the Pod has ended after the pull. If a user edits the annotation of a Pod, only the result
 // for the Pod's own Node can become wrong.
 func (p *Puller) Recorded(seen Observed, image imagepull.Reference, now time.Time) (report imagepull.Report, since time.Time, found bool) {
 	newest := p.newestOf(seen.Node.Name, seen.Pods, image)
@@ -83,12 +83,12 @@ func (p *Puller) Recorded(seen Observed, image imagepull.Reference, now time.Tim
 		return imagepull.Report{}, time.Time{}, false
 	}
 	r := p.recordOf(newest)
-	// A record without attempts says that the image was lost after this Pod had pulled the image, so the start of the
-	// container proves no new pull.
+	// A record with zero attempts says that the image has disappeared after this Pod had pulled the image. The start
+	// of the Pod's container then does not show a new pull.
 	if at := ranAt(newest); !at.IsZero() && p.changed(newest) == nil && r.Phase != imagepull.Succeeded && r.Attempts > 0 {
 		r.Phase, r.Ended, r.Again, r.Message = imagepull.Succeeded, at, time.Time{}, ""
 	}
-	// Merge limits all values.
+	// Merge limits all values, because users may have edited the annotation.
 	merged, _ := imagepull.Merge([]imagepull.Want{{Image: image, Round: max(r.Round, 0)}}, nil, []imagepull.Report{r.report(image)}, now)
 	if len(merged) == 0 {
 		first := record{Phase: imagepull.Pulling, Attempts: 1, Started: newest.CreationTimestamp.Time}

@@ -102,7 +102,7 @@ func evicted(when time.Time) corev1.PodStatus {
 	return out
 }
 
-// moment is the report and the actions of one step of a forgetful caller.
+// moment is the report and the actions in one step of a caller that stores no reports.
 type moment struct {
 	Phase    imagepull.Phase
 	Attempts int
@@ -192,8 +192,9 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestChangedPods: a webhook may change a Pod before the creation. A Pod with a different name for the image pulls, and
-// a Pod that cannot pull the image onto the Node fails with a reason. The number of Pods is limited in each case.
+// TestChangedPods: a webhook may change a Pod before the creation. A Pod whose image has a different name is used for
+// the pull. A Pod that cannot pull the image onto the Node fails with a reason. The number of Pods is limited in each
+// case.
 func TestChangedPods(t *testing.T) {
 	runs := started(at(time.Second))
 	for name, tc := range map[string]struct {

@@ -21,7 +21,8 @@ type standing struct {
 	awaits string
 }
 
-// look reads the status of a Pod. A Pod that a webhook has changed so that the Pod cannot pull has failed.
+// look reads the status of a Pod. A Pod counts as failed if a webhook has changed the Pod so that the Pod cannot pull
+// the image.
 func (p *Puller) look(pod *corev1.Pod) standing {
 	if err := p.changed(pod); err != nil {
 		return standing{err: err}

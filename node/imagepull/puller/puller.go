@@ -62,7 +62,7 @@ type Puller struct {
 	reports []imagepull.Report
 }
 
-// run is a pull.
+// run is a requested pull.
 type run struct {
 	want  imagepull.Want
 	round int64
@@ -100,16 +100,16 @@ func (p *Puller) run(ctx context.Context, r *run) {
 	}
 }
 
-// drop must be called with the lock held.
+// drop removes a pull from the memory of the Puller. The caller must hold the lock.
 func (p *Puller) drop(r *run) {
 	p.runs = slices.DeleteFunc(p.runs, func(known *run) bool { return known == r })
 }
 
 // Sync reads the state of the Node, records the reports, and begins and stops pulls. recorded are the reports in the
-// Node's object. Reports in the memory of the Puller take precedence, because these reports are newer. The Step says
-// when to call Sync again, and why pulls wait; Sync has already carried out the Step's actions. If the container
-// runtime does not respond, Sync returns an error and a Step that begins no pull. After an error of Record, the
-// Step's actions are not carried out: call Sync again.
+// Node's object. If the Puller has a newer report in its memory, the newer report counts. The Step says when to call
+// Sync again, and why pulls wait; Sync has already carried out the Step's actions. If the container runtime does not
+// respond, Sync returns an error and a Step that begins no pull. After an error of Record, the Step's actions are not
+// carried out: call Sync again.
 func (p *Puller) Sync(ctx context.Context, wants []imagepull.Want, recorded []imagepull.Report) (imagepull.Step, error) {
 	p.pass.Lock()
 	defer p.pass.Unlock()
@@ -160,7 +160,7 @@ func (p *Puller) observe(ctx context.Context) (seen imagepull.Observed, ended []
 	return seen, ended, failure
 }
 
-// carryOut forgets the ended pulls, whose results are recorded, and begins and stops pulls.
+// carryOut begins and stops pulls, and forgets the ended pulls, because their results are recorded now.
 func (p *Puller) carryOut(wants []imagepull.Want, step imagepull.Step, ended []*run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,8 +180,8 @@ func (p *Puller) carryOut(wants []imagepull.Want, step imagepull.Step, ended []*
 	}
 }
 
-// stop cancels a pull. A pull that has begun counts for Bounds.Pulls until the runtime returns. stop must be called
-// with the lock held.
+// stop cancels a pull. A pull that has begun counts towards Bounds.Pulls until the runtime returns. The caller must
+// hold the lock.
 func (p *Puller) stop(a imagepull.Action) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.want.Image != a.Image || r.round != a.Round || r.stopping {

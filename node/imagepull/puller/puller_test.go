@@ -293,8 +293,8 @@ func TestStop(t *testing.T) {
 		a := start(t, runtime, keyring{}, imagepull.Bounds{})
 		a.follow(wanted(imagepull.Policy{}, "a"), time.Second)
 		a.follow(wanted(imagepull.Policy{}, "b"), 30*time.Second)
-		// The end of the stopped pull of a has no effect, and the pull of b begins when the runtime has stopped the
-		// pull of a.
+		// The result of the stopped pull of image a has no effect. The pull of image b begins when the runtime has
+		// stopped the pull of image a.
 		calls := []string{"0s docker.io/library/a:latest <nil>", "11s docker.io/library/b:latest <nil>"}
 		if diff := cmp.Diff(calls, runtime.calls); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)

@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/internal/background"
 )
 
-// TestQueue: a stopped task does not begin, or ends early; a task does not wait for a slow task before; and Start
-// returns after the last task.
+// TestQueue: a stopped task does not begin, or ends early; a task does not wait for a slow task that was added
+// before; and Start returns after the last task.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, ended := background.NewQueue(), make(chan string, 4)

@@ -1,8 +1,8 @@
 // Package prober carries out the checks of probes: commands in a container, and HTTP, TCP and gRPC requests to a Pod.
 //
 // The rules are the kubelet's (Kubernetes, pkg/probe), with four differences. All requests go to the Pod's address.
-// Redirects are not followed, and a redirect response counts as success. A check that cannot be carried out is
-// Undecided and is not repeated at once. Variables in commands are not expanded.
+// Redirects are not followed: a redirect response counts as success. A check that cannot be carried out is Undecided
+// and is not repeated at once. Variables in commands are not expanded.
 package prober
 
 import (

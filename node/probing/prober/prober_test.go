@@ -79,8 +79,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestTimeout: a runtime that ignores the limit does not block the prober, and the end of the agent's context is not
-// a failure.
+// TestTimeout: Probe returns in time even if the runtime ignores the limit. If the agent's context ends during a
+// check, the verdict is Undecided.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := prober.New(runtime(func(ctx context.Context, _ string, _ []string, _ time.Duration) (prober.Output, error) {

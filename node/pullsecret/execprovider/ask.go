@@ -162,7 +162,7 @@ func (p *provider) parse(output []byte) (*response, error) {
 type limited struct {
 	kept  bytes.Buffer
 	limit int
-	full  func() // called beyond the limit
+	full  func() // called when the limit is exceeded
 	over  bool
 }
 

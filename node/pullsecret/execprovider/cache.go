@@ -16,7 +16,7 @@ func keys(image pullsecret.Image) []cacheKey {
 	return []cacheKey{{image: image.String()}, {registry: image.Host}, {}}
 }
 
-// keyFor returns the key of a response of a type.
+// keyFor returns the key under which a response with the cacheKeyType is cached.
 func keyFor(kind cacheKeyType, image pullsecret.Image) cacheKey {
 	all := keys(image)
 	switch kind {
@@ -74,7 +74,7 @@ func (p *provider) forget(image pullsecret.Image) {
 	}
 }
 
-// turns is a set of locks by name: only one caller at a time works under each name.
+// turns is a set of locks by name: for each name, only one caller at a time holds the lock.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*turn
@@ -86,8 +86,8 @@ type turn struct {
 	callers int
 }
 
-// wait returns when no other caller works under the name, or with an error when the context ends. The caller must call
-// done after its work.
+// wait returns when the caller holds the lock of the name, or returns an error when the context ends. The caller must
+// call done to release the lock.
 func (t *turns) wait(ctx context.Context, name string) (done func(), err error) {
 	t.mu.Lock()
 	mine := t.of[name]

@@ -160,8 +160,8 @@ func (p *provider) matches(image pullsecret.Image) bool {
 	return slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return pullsecret.Match(pattern, image) })
 }
 
-// get returns the credentials from the cache or from the program. Programs of a provider run at the same time only for
-// different registries, so that a response for a registry serves all callers that have waited.
+// get returns the credentials from the cache or from the program. For each registry, only one program of a provider
+// runs at a time, so that all callers that wait can use the same response.
 func (p *provider) get(ctx context.Context, image pullsecret.Image) ([]pullsecret.Credential, error) {
 	if found, ok := p.fromCache(image); ok {
 		return found, nil

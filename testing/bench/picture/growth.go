@@ -62,7 +62,7 @@ func (c *canvas) chart(left, top float64, chart Chart) {
 	}
 	c.line(x0, y0, x0+width, y0, faint, "")
 	first := points[0]
-	// The proportional line ends at the edge of the chart.
+	// The line for proportional growth ends at the edge of the chart.
 	end := min(pods, pods*value/max(first.Value/first.Pods*pods, 0.000001))
 	c.line(x(0), y(0), x(end), y(first.Value/first.Pods*end), orange, `stroke-width="1.5" stroke-dasharray="5 4"`)
 	var path strings.Builder

@@ -124,8 +124,8 @@ func TestGrowthDrawsProportion(t *testing.T) {
 		t.Fatal(err)
 	}
 	wellFormed(t, out.String())
-	// For a linear figure, the proportional line meets the last point. For a constant figure, the line reaches the upper
-	// edge of the chart early.
+	// If the measured value grows in proportion to the number of Pods, the line for proportional growth meets the
+	// last point. If the value is constant, the line reaches the upper edge of the chart early.
 	for _, want := range []string{
 		`<path d="M98 331.7L440 167.4" `, `<line x1="60" y1="350" x2="440" y2="167.4" stroke="#D55E00"`,
 		`<line x1="530" y1="350" x2="573.7" y2="140" stroke="#D55E00"`,

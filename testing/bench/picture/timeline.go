@@ -44,7 +44,7 @@ type Row struct {
 	Name  string
 	Way   Way
 	Spans []Span
-	// Born is the time of the replacement's first event.
+	// Born is the time of the first event of the replacement, in seconds.
 	Born float64
 }
 

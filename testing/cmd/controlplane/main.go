@@ -182,7 +182,7 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
 }
 
-// agentsEnd is how long the agents may take to end.
+// agentsEnd is how long the agents may take to end after the signal.
 const agentsEnd = 15 * time.Second
 
 // agents returns the command that runs the node agents, which is in another module because of CRI.

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// join plays a test package that joins a shared control plane, and returns its exit code.
+// join acts as the tests of a package that joins a shared control plane, and returns their exit code.
 func join() int {
 	opts := controlplane.Options{Dir: os.Getenv(controlplanetest.SharedEnv), Nodes: 2, AuditLog: "audit.log"}
 	if _, err := controlplane.Join(context.Background(), opts); err != nil {
@@ -111,7 +111,8 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestRun: a command finds the control plane by its environment, its exit code is passed on, and nothing is left.
+// TestRun: a command finds the control plane by its environment, the exit code of the command becomes the exit code
+// of "controlplane run", and no process and no directory remains.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

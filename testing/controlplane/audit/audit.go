@@ -30,7 +30,7 @@ type Request struct {
 	Code int
 	// DryRun is set for dry runs, which change nothing.
 	DryRun bool
-	// Received is the time when the API server received the request. The log has requests in the order of their
+	// Received is the time when the API server received the request. The log lists requests in the order of their
 	// responses. A request appears in the log slightly after its result is visible to other clients.
 	Received time.Time
 }

@@ -149,7 +149,7 @@ func (e *Env) Namespace(t testing.TB) string {
 		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// The context of the test has been cancelled by now.
+		// The test has ended, so the context of the test is cancelled.
 		err := client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), namespace.Name, metav1.DeleteOptions{})
 		if err != nil {
 			t.Errorf("delete namespace %s: %v", namespace.Name, err)
@@ -177,7 +177,7 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 		if err == nil {
 			return
 		}
-		// A timeout says less than the error before the timeout.
+		// After a timeout, the error of the last check is kept, because the error says more than the timeout.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}

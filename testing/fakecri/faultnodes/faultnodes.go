@@ -1,7 +1,7 @@
 // Package faultnodes answers the question: what does a node agent do while the runtime is ahead of the kubelet's
-// reports? [Machine] shows the true state of the containers of faultapi.Nodes, whether reported or not, to an agent
-// in a schedule of package chaos. Stop ends an instance, and the schedule decides when the kubelet starts the next
-// instance.
+// reports? In a schedule of package chaos, [Machine] shows an agent the true state of the containers of
+// faultapi.Nodes, even if the simulated kubelet has not reported this state yet. Stop ends an instance, and the
+// schedule decides when the kubelet starts the next instance.
 package faultnodes
 
 import (
@@ -72,8 +72,8 @@ func (m *Machine) Containers() []fakecri.Container {
 	return out
 }
 
-// container describes an instance with its configuration at the start. The image and the variables from metadata can
-// differ from the present Pod.
+// container describes an instance with the configuration with which the instance was started. The image and the
+// variables from metadata can differ from the present Pod.
 func container(i *faultapi.Instance) fakecri.Container {
 	spec := &corev1.Container{Name: i.Name}
 	if found := containerconfig.SpecOf(i.Pod, i.Name); found != nil {

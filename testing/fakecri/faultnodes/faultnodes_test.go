@@ -131,7 +131,7 @@ func TestAhead(t *testing.T) {
 	note()
 	f.report()
 	note()
-	f.stop() // of an instance that is gone
+	f.stop() // the instance does not exist any more
 	note()
 	want := []string{
 		" | ",

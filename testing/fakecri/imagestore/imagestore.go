@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Rule describes the response of registries for some images.
+// Rule describes how registries respond to pulls of some images.
 type Rule struct {
 	// Prefix is a prefix of the images' full names, such as docker.io/library/app: or registry.example.org/.
 	Prefix string
@@ -129,8 +129,8 @@ func (s *Store) Add(name string) string {
 	return s.store(full, s.rule(full))
 }
 
-// store records an image under a name. Names of the same manifest belong to the same image; a tag is removed from the
-// image that had the tag before.
+// store records an image under a name. Names with the same manifest digest belong to the same image. If another image
+// had the tag, the tag is removed from that image.
 func (s *Store) store(full string, rule Rule) string {
 	repository, digest, byDigest := strings.Cut(full, "@")
 	if !byDigest {
@@ -147,7 +147,7 @@ func (s *Store) store(full string, rule Rule) string {
 	}
 	for n := range s.images {
 		image := &s.images[n]
-		// Other goroutines may read the old slices.
+		// The slices are cloned, because other goroutines may read the old slices.
 		tags, digests := slices.Clone(image.Tags), slices.Clone(image.Digests)
 		if !byDigest {
 			tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == full })

@@ -9,9 +9,9 @@
 //
 // # What differs from a Node
 //
-// A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with
-// restartPolicy Never. Ended containers are known only if the Pod's status shows them. The environment of an instance
-// older than the View is computed from the first version of the Pod that the View has read.
+// A stopped container ends at once, whatever the grace period is. The exit code is 0, or 143 in a Pod with
+// restartPolicy Never. The View knows ended containers only if the Pod's status shows the containers. The environment
+// of an instance older than the View is computed from the first version of the Pod that the View has read.
 package podview
 
 import (
@@ -243,8 +243,8 @@ func (v *View) ask(ctx context.Context, pod *corev1.Pod, c fakecri.Container) er
 	return nil
 }
 
-// instances returns the instances in a Pod's status, by ID without the runtime's name. If before has an instance, only
-// the state of the instance is updated.
+// instances returns the instances in a Pod's status, by ID without the runtime's name. For an instance in before,
+// only the state is updated, and the configuration stays.
 func instances(pod *corev1.Pod, before map[string]fakecri.Container) map[string]fakecri.Container {
 	out := map[string]fakecri.Container{}
 	for _, list := range [][]corev1.ContainerStatus{

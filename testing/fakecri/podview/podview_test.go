@@ -180,7 +180,7 @@ func TestStop(t *testing.T) {
 	f.expect("app 0 EXITED", "app 1 RUNNING", "log 0 RUNNING")
 }
 
-// TestCrashed: a container that waits for its next instance has ended.
+// TestCrashed: in CRI, a container in CrashLoopBackOff has ended.
 func TestCrashed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(*corev1.Pod) {})
@@ -200,7 +200,8 @@ func TestCrashed(t *testing.T) {
 	f.expect("app 1 EXITED", "log 0 RUNNING")
 }
 
-// TestStopsSideBySide: requests for two containers of a Pod do not overwrite each other.
+// TestStopsSideBySide: two stops in the same Pod at the same time do not overwrite each other's entry in the
+// annotation.
 func TestStopsSideBySide(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(*corev1.Pod) {})

@@ -16,7 +16,8 @@ import (
 )
 
 // TestRequestsAddUp: a new stop request does not replace requests that the simulated kubelet has not handled yet, and
-// requests about gone instances are removed. The request of a caller whose context ends stays in the annotation.
+// requests for instances that no longer exist are removed. If the context of a caller ends, the caller's request
+// stays in the annotation.
 func TestRequestsAddUp(t *testing.T) {
 	running := func(name, id string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}

@@ -140,7 +140,7 @@ func (r *run) shell(ctx context.Context, args []string) error {
 	return nil
 }
 
-// first splits the first command from a script, and returns the operator that follows.
+// first splits a script into its first command (text), the operator after the command (joint), and the rest.
 func first(script string) (text, joint, rest string) {
 	at := len(script)
 	for _, j := range []string{";", "\n", "&&", "||"} {

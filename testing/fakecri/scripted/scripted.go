@@ -125,7 +125,8 @@ func (c *container) end(now time.Time, code int32) {
 	close(c.over)
 }
 
-// settle ends the containers whose time is over, and returns a function that calls OnEnd after the unlock.
+// settle ends the containers whose time is over, and returns a function that calls OnEnd for these containers. The
+// caller calls the function after releasing the lock.
 func (m *Machine) settle() (tell func()) {
 	now := m.clock.Now()
 	var ended []fakecri.Container

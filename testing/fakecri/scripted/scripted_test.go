@@ -62,7 +62,7 @@ func TestStop(t *testing.T) {
 }
 
 // TestSignalStays: after a signal, a container ends even if the caller of Stop has given up, and a second Stop does
-// not prolong the time.
+// not delay the end.
 func TestSignalStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := scripted.New(nil)

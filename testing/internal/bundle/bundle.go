@@ -1,6 +1,6 @@
 // Package bundle packs a few text files into a single text and unpacks the text again, in the txtar format: a line
-// "-- NAME --" begins each file. The parent of a nested module needs such a text, because Go cannot embed files of a
-// nested module in the parent module, and does not publish these files with the parent.
+// "-- NAME --" begins each file. A module needs such a text to embed the files of a module in a subdirectory:
+// go:embed cannot embed files of another module, and the published parent module does not contain these files.
 package bundle
 
 import (

@@ -43,7 +43,8 @@ func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("find a place for binaries: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH")
-	// A go.mod in the working directory could select another toolchain.
+	// The command runs outside of any module, because a go.mod in the working directory could select another
+	// toolchain.
 	cmd.Dir = os.TempDir()
 	version, err := cmd.Output()
 	if err != nil {

@@ -14,7 +14,7 @@ func TestFor(t *testing.T) {
 	over := errors.New("over")
 	tests := []struct {
 		name string
-		ends time.Duration // of the context; zero for never
+		ends time.Duration // when the context ends; zero for never
 		want error
 		took time.Duration
 	}{

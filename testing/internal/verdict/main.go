@@ -128,7 +128,7 @@ func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []fa
 }
 
 // hasFailedPart reports whether a subtest, or a test of the package, has already failed. The failure of the test or
-// package is then only a consequence.
+// package is then only a consequence, and gets no line.
 func (e *event) hasFailedPart(failed []failure) bool {
 	return slices.ContainsFunc(failed, func(f failure) bool {
 		switch {

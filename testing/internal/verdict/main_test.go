@@ -85,7 +85,7 @@ func TestNothingWasRun(t *testing.T) {
 	}
 }
 
-// TestFailuresAreAdded: several runs write to the same file.
+// TestFailuresAreAdded: if several runs write to the same file, the file has the failures of all runs.
 func TestFailuresAreAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "failures.txt")
 	for _, stream := range []string{

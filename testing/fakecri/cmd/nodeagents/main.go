@@ -176,7 +176,7 @@ func (a *agents) commandFor(node, socket string) []string {
 	return out
 }
 
-// grace is how long an agent may take to end.
+// grace is how long an agent may take to end after the signal, before it is killed.
 const grace = 10 * time.Second
 
 func (a *agent) stop() {
