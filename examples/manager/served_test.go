@@ -321,20 +321,25 @@ func TestWatchesThatAreClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.budget(name, atMost("1"))
-		begin := time.Now()
+		begin, noticed := time.Now(), false
 		for range 5 {
 			switch err := c.hasSidecar(t.Context(), name); {
+			case errors.Is(err, errNoSidecar) && noticed:
+				t.Errorf("round %d: a Pod has no sidecar after a Pod with the sidecar", i)
 			case errors.Is(err, errNoSidecar):
 				without++
 			case err != nil:
 				refused++
+			default:
+				noticed = true
 			}
 		}
 		t.Logf("round %d: 5 Pods in %v", i, time.Since(begin).Round(time.Millisecond))
 		c.evictsOne(name)
 	}
-	// One Pod may lack the sidecar, because a closed watch is noticed only after a moment.
-	if without > 1 {
+	// The first Pod of a round may lack the sidecar: the manager notices a moment later that a watch was closed. Without
+	// the wait for the next list, which takes a second, all Pods of a round would lack the sidecar.
+	if without > 8 {
 		t.Errorf("%d of 40 Pods have no sidecar; %d were refused", without, refused)
 	}
 	t.Logf("%d of 40 Pods without a sidecar, %d refused", without, refused)

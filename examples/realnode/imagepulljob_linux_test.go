@@ -16,7 +16,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/node/imagepull"
-	"github.com/workloadkit/workloadkit/node/imagepull/kubeletpull"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/testing/fakeregistry"
 )
@@ -129,7 +128,7 @@ func (f *fixture) untilHeldBy(image imagepull.Reference, jobs ...types.UID) {
 		var held []types.UID
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			if _, of, ok := kubeletpull.Holding(pod); !ok || of != image || pod.Status.Phase != corev1.PodRunning {
+			if source := pod.Spec.Volumes[0].Image; source == nil || source.Reference != image.Normal() || pod.Status.Phase != corev1.PodRunning {
 				return fmt.Errorf("Pod %s is %s", pod.Name, pod.Status.Phase)
 			}
 			held = append(held, types.UID(pod.Labels[apps.LabelImagePullJobUID]))

@@ -1,4 +1,4 @@
-// Command etcd is the etcd server. etcd's server module contains no main package that could be built.
+// Command etcd is the etcd server. This command exists because etcd's server module contains no main package.
 package main
 
 import (

@@ -22,8 +22,7 @@ type config struct {
 	Hide []string
 	// Runtime and Kubelet are command lines whose output is logged in Logs.
 	Runtime, Kubelet []string
-	// Socket is the runtime's socket. The kubelet is started when the socket accepts connections, because a kubelet
-	// exits at once if no runtime accepts connections.
+	// Socket must accept connections before the kubelet is started: on a stale socket the kubelet exits at once.
 	Socket string
 	Logs   string
 }
@@ -108,7 +107,7 @@ func start(command []string, logs string) (int, error) {
 	return cmd.Process.Pid, nil
 }
 
-// dial returns when the socket accepts connections, or with an error if the runtime has ended.
+// dial returns when the socket of the runtime accepts connections.
 func dial(socket string, runtime int) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("unix", socket)
@@ -125,7 +124,7 @@ func dial(socket string, runtime int) error {
 	}
 }
 
-// reap waits for all ended child processes, until one of the given processes ends.
+// reap collects orphans until a given process ends.
 func reap(processes ...int) (ended int, status syscall.WaitStatus, err error) {
 	for {
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
