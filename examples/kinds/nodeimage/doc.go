@@ -9,7 +9,7 @@
 // # Hostile Nodes
 //
 // The Node writes the status, and an attacker may control the Node. So the controller reads only reports about wanted
-// tags, limits the texts, numbers and times in these reports, and writes nothing into the status. OpenKruise writes a
-// failure into the status if an agent does not report in time, and a slow agent then drops its pull. Here the jobs
-// count such a Node as failed, and only the agent writes the status.
+// tags, limits the texts, numbers and times in these reports, and writes nothing into the status. If an agent does
+// not report in time, OpenKruise's controller writes a failure into the status, and a slow agent then gives up the
+// pull. Here the jobs count such a Node as failed, and only the agent writes the status.
 package nodeimage

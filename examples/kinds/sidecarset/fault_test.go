@@ -45,7 +45,8 @@ func TestFaultsOfTwoSets(t *testing.T) {
 	chaos.Run(t, plan(t, true))
 }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t, false), 3)
 }
@@ -78,7 +79,7 @@ func plan(t testing.TB, narrow bool) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 

@@ -43,7 +43,8 @@ import (
 // end every place belongs to an existing Pod.
 func TestFaults(t *testing.T) { chaos.Run(t, schedules(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, schedules(t), 3) }
 
 func schedules(t testing.TB) chaos.Plan {
