@@ -17,8 +17,8 @@ import (
 // end counts the Pods of a set in the final state, as their containers show.
 type end struct {
 	all []sidecarcontrol.Standing
-	// waiting are Pods ready for an upgrade. idle are waiting Pods that are out of service. away are Pods that stay out
-	// of service.
+	// waiting counts Pods that could be upgraded now. idle counts the Pods in waiting that are out of service. away
+	// counts all Pods that are out of service.
 	waiting, idle, away                 int
 	updated, serving, updatedAndServing int
 }
@@ -73,7 +73,7 @@ func (w *story) end(v *sight) (e end) {
 		if serves {
 			e.serving++
 		}
-		if !serves || flipping { // for all sets: the set of the hot upgrade may no longer select the Pod
+		if !serves || flipping { // any SidecarSet may have begun the hot upgrade
 			e.away++
 		}
 		switch {

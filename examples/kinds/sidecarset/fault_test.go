@@ -34,8 +34,8 @@ import (
 )
 
 // TestFaults: under any faults, only sidecars change. A Pod gets all images of a set at once, and the two containers
-// of a hot upgrade never run the same image. Both sets together keep the budget of each set. In the end all Pods have
-// the newest possible sidecars.
+// of a hot upgrade never run the same image. Both SidecarSets together take no more Pods out of service than the
+// maxUnavailable of either SidecarSet. In the end all Pods have the newest possible sidecars.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t, false))
 }
@@ -176,7 +176,8 @@ func addMesh(s *v1beta1.SidecarSetSpec) {
 	}
 }
 
-// patches returns the annotations that a set adds: the first is overwritten, the second keeps an existing value.
+// patches returns the annotations that a SidecarSet adds to Pods: the first annotation overwrites an existing value,
+// the second keeps an existing value.
 func patches(set string, version int) []pub.SidecarSetPatchPodMetadata {
 	value := fmt.Sprint(version)
 	return []pub.SidecarSetPatchPodMetadata{
