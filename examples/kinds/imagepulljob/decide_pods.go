@@ -126,7 +126,7 @@ func (o *observation) tidyPods(targets map[string]*target, d *decision) {
 			_, image, _ := o.Puller.Holding(pod)
 			t, isNeeded := targets[node], isHeld
 			if d.Step.State == completion.Running {
-				isNeeded = t != nil && t.Node != nil || t == nil && selected.Has(node) && pod.Spec.NodeName != "" // the Node seems to be gone
+				isNeeded = t != nil && t.Node != nil || t == nil && selected.Has(node) && pod.Spec.NodeName != "" // the cache lacks the Node
 			}
 			if !isNeeded || image != o.Settings.image {
 				d.Delete = append(d.Delete, pod)

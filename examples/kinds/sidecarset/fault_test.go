@@ -279,7 +279,7 @@ func (w *story) forge(pod *corev1.Pod) {
 // lose removes the records of upgrades from the annotations.
 func (w *story) lose(pod *corev1.Pod) {
 	unknown := slices.ContainsFunc(w.control.Injected(pod), func(set string) bool { return !saysUpgraded(pod, set) })
-	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // after the removal, the Pod does not show an upgrade in the same second as the injection
+	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // without the record, an upgrade in the second of the injection is not visible
 		return
 	}
 	changed := pod.DeepCopy()
