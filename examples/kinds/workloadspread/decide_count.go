@@ -298,8 +298,9 @@ func (c *counter) close() map[string]metav1.Condition {
 	return conditions
 }
 
-// condition returns the condition of a closed subset, with the reason and the time after which the subset is opened
-// again. While a subset stays closed, the message does not change.
+// condition returns the condition Schedulable of a subset. If the subset is closed, the message contains the name of
+// a Pod that could not be scheduled, and the scheduler's reason. While the subset stays closed, the message does not
+// change.
 func (c *counter) condition(was *metav1.Condition, next subsets.Mark, stuck []*corev1.Pod) metav1.Condition {
 	out := metav1.Condition{
 		Type: v1beta1.WorkloadSpreadSchedulable, Status: metav1.ConditionTrue, Reason: apps.SubsetSufficient,
