@@ -56,7 +56,7 @@ type story struct {
 	pods int
 }
 
-// sight is the input of a reconcile's decision.
+// sight is the input of a reconcile's decision: the Pod in the cache.
 type sight struct {
 	pod   *corev1.Pod
 	wrote bool

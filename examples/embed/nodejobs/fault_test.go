@@ -192,7 +192,7 @@ func (w *story) finish() bool {
 	return false
 }
 
-// settle makes the wanted state reachable: no request is refused any more, and the job is not paused.
+// settle ends the refusals of requests and the pause of the job, so that the job can end.
 func (w *story) settle() {
 	w.denied = ""
 	if w.job() == nil {

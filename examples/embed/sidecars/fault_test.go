@@ -62,7 +62,7 @@ type story struct {
 	most    int    // Pods that may be out of service
 	denied  string // the name of a Pod whose writes are refused
 	pods    int
-	// taken are the Pods that the operator has taken out of service and that are not in service again.
+	// taken are the Pods that the operator has taken out of service, and that are not in service again yet.
 	taken map[types.UID]bool
 }
 
@@ -177,8 +177,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// serveAgain removes from taken the Pods that have been in service again, or were deleted. Since then, a Node may
-// have stopped them again.
+// serveAgain removes a Pod from taken as soon as the Pod is in service again, or was deleted. Later failures of the
+// Pod on its Node do not count.
 func (w *story) serveAgain() {
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	for uid := range w.taken {
