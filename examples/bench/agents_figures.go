@@ -18,7 +18,7 @@ import (
 // agentName is the beginning of the agents' user agent.
 const agentName = "kruise-daemon"
 
-// part is the cost of a part of a run.
+// part contains the costs that were measured during one part of a run of the command "bench agents".
 type part struct {
 	name    string
 	seconds float64

@@ -110,8 +110,8 @@ func (b *agentBench) restart(ctx context.Context) error {
 	return nil
 }
 
-// batchOf returns the label of the requests of a batch. Without the label, the bench command would have to list all
-// requests, which would cost the API server more than the agents.
+// batchOf returns a label for ContainerRecreateRequests that are created together. Without the label, the bench
+// command would have to list all requests, which would cost the API server more than the agents.
 func batchOf(first int) client.MatchingLabels {
 	return client.MatchingLabels{"bench.workloadkit.io/batch": strconv.Itoa(first)}
 }

@@ -177,8 +177,8 @@ func (s *stolen) renew(ctx context.Context) error {
 	return nil
 }
 
-// agentAttack is the prefix of the names of the agent's attacks. refused is the suffix of the names of attacks that
-// must be refused.
+// agentAttack is the prefix of the names of attacks by the agent. refused is the suffix of the names of attacks that
+// the API server must refuse.
 const agentAttack, refused = "agent: ", " (refused)"
 
 // large is the size of a write, in bytes, above which the API server takes seconds for the write.

@@ -69,8 +69,8 @@ func (l *lists) ready() error {
 	return errors.Join(errs...)
 }
 
-// explained adds advice to an error about a missing permission: grant the permission, or turn off the feature that
-// needs the permission.
+// explained adds advice to an error about a missing permission: to grant the permission, or to turn off the feature
+// gate that needs the permission.
 func explained(kind string, err error) error {
 	status, remedy := apierrors.APIStatus(nil), "grant the manager the right, or switch off the feature gate that needs the right"
 	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "secrets" {

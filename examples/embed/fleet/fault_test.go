@@ -51,7 +51,8 @@ func TestFaults(t *testing.T) {
 // down is the value of sailing.policy for a failing webhook.
 const down = 4
 
-// quiet is longer than the back-off of a refused update.
+// quiet is the time without a write after which a schedule's final state counts as reached. The time is longer than
+// the back-off after a refused update.
 const quiet = 6 * time.Minute
 
 // sailing is the state of a fault schedule, that is a test run with random faults.

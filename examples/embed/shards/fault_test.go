@@ -105,7 +105,8 @@ type hooks struct {
 	r     *reconciler
 }
 
-// Reconcile reviews a question. A lost question is not repeated.
+// Reconcile reviews a request for an eviction. No request is reviewed twice, even if the process has crashed during
+// the review.
 func (h hooks) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	w.mu.Lock()

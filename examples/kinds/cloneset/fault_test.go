@@ -46,7 +46,8 @@ func plan(t testing.TB) chaos.Plan {
 	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}, &v1beta1.ContainerRecreateRequest{}, &v1beta1.ImagePullJob{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
 }
 
-// quiet is longer than the controller's wait after a refused update.
+// quiet is the time without a write after which a schedule's final state counts as reached. The time is longer than
+// the controller's wait after a refused update.
 const quiet = 6 * time.Minute
 
 // story is the state of a fault schedule, with the controller's past writes.

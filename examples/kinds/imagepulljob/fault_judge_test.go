@@ -71,7 +71,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// count counts the Nodes of a job that are busy.
+// count counts the Nodes on which a job's request for the image has no result yet.
 func (w *story) count(t *chaos.Task, v *glance) {
 	v.busy, v.pods = 0, map[string]bool{}
 	w.lookAtPods(t, v)

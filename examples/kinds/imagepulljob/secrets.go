@@ -99,7 +99,8 @@ func (r *Reconciler) versions(job *v1beta1.ImagePullJob) string {
 	return strings.Join(out, ",")
 }
 
-// copiesFor returns the metadata of the copies of a job's Secrets, and of the copies that the job holds, by name.
+// copiesFor returns the metadata of all copies of the Secrets in a job's spec, and of all copies whose annotation
+// names the job as a holder. The copies are ordered by name.
 func (r *Reconciler) copiesFor(job *v1beta1.ImagePullJob) []client.Object {
 	all := slices.Clone(r.secrets.By(holderIndex, holder(job)))
 	for _, name := range job.Spec.PullSecrets {

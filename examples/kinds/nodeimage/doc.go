@@ -2,8 +2,8 @@
 // Node should have: ImagePullJobs write the spec, and the node agent writes the status.
 //
 // The controller creates a NodeImage for each Node that has been ready for a while, copies the labels of the Node,
-// and deletes the NodeImage with the Node. The controller removes a tag when all jobs that asked for the tag are
-// gone, or when the tag's TTL has passed after the end of the pull. Package imagepull contains these rules, and
+// and deletes the NodeImage with the Node. The controller removes a tag when all jobs that asked for the tag were
+// deleted, or when the tag's TTL has passed after the end of the pull. Package imagepull contains these rules, and
 // package onnode converts NodeImages to the types of package imagepull.
 //
 // # Hostile Nodes

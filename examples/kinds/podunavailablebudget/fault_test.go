@@ -152,7 +152,8 @@ type webhook struct {
 	live  client.Reader
 }
 
-// Reconcile reviews a request, and carries out an admitted request. A lost request is not repeated.
+// Reconcile reviews a request, and carries out the request if it is admitted. No request is reviewed twice, even if
+// the process has crashed during the review.
 func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	r := w.take(req.Name)
@@ -330,7 +331,7 @@ func (w *story) ready() (changed bool) {
 	return false
 }
 
-// outside acts as the other clients and as the kubelets.
+// outside acts as the clients other than the webhooks, and as the kubelets.
 func (w *story) outside() bool { return w.proceed() || w.replace() || w.ready() }
 
 // hasShare reports whether the status of the budget still has an entry for the Pod because of an admitted request.

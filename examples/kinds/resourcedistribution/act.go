@@ -160,8 +160,8 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 }
 
 // redo returns the back-off entry for restoring a copy that another client has changed: the first attempt is made at
-// once, later attempts with a growing back-off. Without the back-off, this controller and the other client could
-// overwrite each other's changes as fast as the API server allows.
+// once, and the back-off before later attempts grows. Without the back-off, this controller and the other client
+// could overwrite each other's changes as fast as the API server allows.
 func redo(v *view, p *place) fanout.Attempt {
 	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}

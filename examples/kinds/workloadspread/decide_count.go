@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// observed contains the inputs of a decision: the state of the target of a WorkloadSpread, and of the target's Pods.
+// observed contains the inputs of a decision: the state of the workload that a WorkloadSpread targets, and of the
+// workload's Pods.
 type observed struct {
 	// pods are the active Pods of the target.
 	pods *crowd

@@ -160,9 +160,9 @@ func joined(list, more []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRe
 	return list
 }
 
-// patched returns a copy of a Pod to which a strategic merge patch was applied. The fields that identify the Pod cannot
-// be patched. If the patch sets another priority class, the priority and the preemption policy are cleared: the API
-// server sets the former, and would refuse the latter.
+// patched returns a copy of a Pod to which a strategic merge patch was applied. The fields that identify the Pod
+// cannot be patched. If the patch sets another priority class, the priority and the preemption policy are cleared:
+// the API server sets the new priority, and would refuse the old preemption policy.
 func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	if change, ok := plainPatch(patch); ok {
 		out := pod.DeepCopy()

@@ -135,7 +135,7 @@ type asking struct {
 	webhook *webhook
 }
 
-// Reconcile reviews a request. A lost request is not repeated.
+// Reconcile reviews a request. No request is reviewed twice, even if the process has crashed during the review.
 func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := a.story
 	w.mu.Lock()
