@@ -159,7 +159,7 @@ func (c *cluster) untilPods(name string, want func([]corev1.Pod) error) []corev1
 	return pods
 }
 
-// untilGone waits until the Pod is terminating or gone.
+// untilGone waits until the Pod is terminating or does not exist any more.
 func (c *cluster) untilGone(name string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {

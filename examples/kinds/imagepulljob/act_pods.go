@@ -107,7 +107,7 @@ func (r *Reconciler) isFallback(s *settings, name string) bool {
 // Pod.
 const unservedFor = 10 * time.Minute
 
-// support returns nil, or the reason why the kubelet of a Node cannot pull for a Pod.
+// support returns nil, or the reason why no Pod can make the kubelet of a Node pull an image.
 func (r *Reconciler) support(node *corev1.Node) error {
 	if since := r.unserved.Load(); since != nil && r.options.Clock.Now().Sub(*since) < unservedFor {
 		return reason.Reason{Code: kubeletpull.ImageVolumesMissing, Detail: "the API server does not accept image volumes", Remedy: "switch on the feature gate ImageVolume, or pull with agents"}

@@ -71,7 +71,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// count counts the Nodes on which a job's request for the image has no result yet.
+// count counts the ready Nodes whose pull for a job has no result yet.
 func (w *story) count(t *chaos.Task, v *glance) {
 	v.busy, v.pods = 0, map[string]bool{}
 	w.lookAtPods(t, v)
@@ -137,7 +137,7 @@ func sortedImages(image *v1beta1.NodeImage) iter.Seq2[string, v1beta1.ImageSpec]
 	}
 }
 
-// owned returns the tags of a job in a NodeImage, as "name:tag".
+// owned returns the tags in a NodeImage that a job owns, as "name:tag".
 func owned(image *v1beta1.NodeImage, job types.UID) (tags []string) {
 	for name, in := range sortedImages(image) {
 		for i := range in.Tags {

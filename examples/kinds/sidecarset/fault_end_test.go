@@ -23,8 +23,8 @@ type end struct {
 	updated, serving, updatedAndServing int
 }
 
-// converged checks that all Pods have the newest possible sidecars, no hot upgrade is in progress, and the status
-// says so.
+// converged checks that all Pods have the newest possible sidecars, no hot upgrade is in progress, and the numbers in
+// the status are right.
 func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {

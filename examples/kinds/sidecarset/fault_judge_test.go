@@ -362,7 +362,7 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 		if s := w.standing(v, seen); s.Injected {
 			all = append(all, s)
 			// Pods that another reconciliation took out of service after this reconciliation had decided do not count
-			// here, but for the other SidecarSet.
+			// here, but count for the other SidecarSet.
 			if t, ok := w.taken[seen.UID]; ok && seen.UID != pod.UID && (t.pass == v || t.write <= v.after) {
 				away++
 			}
