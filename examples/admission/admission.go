@@ -1,5 +1,5 @@
-// Package admission answers "what does the API server get back when it asks about an object of apps.kruise.io?". The
-// response contains defaults as a patch, errors as a status, or the object converted to another API version.
+// Package admission contains the webhook handlers for the kinds of apps.kruise.io. The response to the API server
+// contains defaults as a patch, errors as a status, or the object converted to another API version.
 //
 // The package contains little logic. The defaults, the errors and the conversions come from the pure functions of
 // examples/apis. Package admission decodes requests, calls these functions, and encodes responses. [Kind] describes a
@@ -10,7 +10,7 @@
 //
 // Unknown fields are never lost. Templates may contain fields of a newer Kubernetes that the Go types do not have. So
 // a patch contains only the differences between the typed objects before and after defaulting, and applies to the
-// object as sent. No patch removes any part of spec.
+// object that the API server has sent. No patch removes any part of spec.
 //
 // An object is refused with all its errors at once: status 422, reason Invalid, and a cause per error with the field's
 // path in the API version of the request. Bodies that cannot be decoded get 400, or 422 with the path if a single field
@@ -20,16 +20,16 @@
 //
 // # Cost
 //
-// Users who may write objects determine the content of the reviews. The cost of a review is limited by its size, and if
-// there are many or large reviews, they wait for each other. Admission refuses objects before decoding if they are
-// larger than 1 MiB, nested deeper than 100 levels, or contain numbers that take minutes to parse. A response names at
-// most 50 errors.
+// Users who may write objects determine the content of the reviews. The size limits the cost of a review, and a
+// review waits while too many or too large reviews are being processed. Admission refuses an object before decoding
+// if the object is larger than 1 MiB, nested deeper than 100 levels, or contains a number that takes minutes to
+// parse. A response names at most 50 errors.
 //
 // # Stored objects may be invalid
 //
-// If a stored object cannot be decoded, an update of it is validated like a creation, so that users can repair the
-// object. An update that does not change the spec is admitted with a warning, because users must be able to remove
-// finalizers.
+// If a stored object cannot be decoded, an update is validated by the rules for new objects, so that users can repair
+// the object. An update that does not change the spec is admitted with a warning, because users must be able to
+// remove finalizers.
 package admission
 
 import (
@@ -51,8 +51,9 @@ const (
 	ConvertPath = "/convert"
 	// HealthzPath returns 200 as long as the server runs.
 	HealthzPath = "/healthz"
-	// RestPath is the handler for all other paths, which webhook configurations of another manager may name. Reviews of
-	// this project's kinds are answered by the kind's handler. All other reviews are admitted with a warning.
+	// RestPath is the path of the handler for all other paths, which the webhook configurations of another manager
+	// may name. If a review is about a kind of this project, the kind's handler responds. All other reviews are
+	// admitted with a warning.
 	RestPath = "/"
 )
 
@@ -61,9 +62,9 @@ const (
 type Options struct {
 	// Gates are the feature gates whose values differ from their defaults.
 	Gates map[apps.Gate]bool
-	// Reader reads the Pods that requests name, and the objects that SidecarSets are validated against. If Reader is
-	// nil, checks that need it are skipped. If Reader is a stale cache, names of Pods that the cache does not have yet
-	// are refused. If Reader reads from the API server, each such name costs a request.
+	// Reader reads the Pods that requests name, and the objects with which SidecarSets are compared. If Reader is
+	// nil, checks that need a Reader are skipped. If Reader is a cache, requests that name a Pod that the cache does
+	// not have yet are refused. If Reader reads from the API server, each name of a Pod costs a request.
 	Reader client.Reader
 	// Namespace is the manager's namespace, in which Reader finds the ConfigMap kruise-configuration and the
 	// ControllerRevisions of SidecarSets. If empty, checks that need these are skipped.
@@ -74,7 +75,8 @@ type Options struct {
 	// TemplateUnchecked is called with the reason if the API server could not be asked about a template. The user gets
 	// a warning. Optional.
 	TemplateUnchecked func(error)
-	// Refused is called for each request that is refused to protect an object. Optional.
+	// Refused is called for each request that is refused because of deletion protection or a PodUnavailableBudget.
+	// Optional.
 	Refused func(Refusal)
 	// UnknownPath is called with the path of each review at [RestPath]: at most 50 different paths, and [OtherPaths].
 	// Optional.
@@ -91,7 +93,7 @@ type Endpoint interface {
 	endpoint() endpoint
 }
 
-// endpoint is what a kind adds to the handlers.
+// endpoint contains the handlers and the conversion of a kind.
 type endpoint struct {
 	kind     schema.GroupKind
 	handlers map[string]admission.Handler

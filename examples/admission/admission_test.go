@@ -164,7 +164,8 @@ func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-// agentRules returns the rules of the webhook that restricts agents to their Nodes: everything that agents may write.
+// agentRules returns the rules of the webhook that restricts node agents to objects of their own Nodes. The rules
+// contain all resources that agents may write.
 func agentRules() (out []admissionregistrationv1.RuleWithOperations) {
 	all := []admissionregistrationv1.OperationType{"*"}
 	for _, rule := range []admissionregistrationv1.Rule{

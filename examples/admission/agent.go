@@ -19,7 +19,7 @@ import (
 // ValidateAgentPath is the path of reviews of writes by node agents.
 const ValidateAgentPath = "/validate-kruise-daemon"
 
-// These are claims of a token, as the API server passes them in a review.
+// These are keys of userInfo.extra in a review: claims of the ServiceAccount token of the request.
 const (
 	claimPodName  = "authentication.kubernetes.io/pod-name"
 	claimPodUID   = "authentication.kubernetes.io/pod-uid"
@@ -27,15 +27,15 @@ const (
 )
 
 // Agents restricts each node agent to objects of its own Node, for API servers without ValidatingAdmissionPolicies.
-// Before Kubernetes 1.30 a token names the Pod of the agent, but not the Node, so options.Reader reads the Pod. If the
-// Node is unknown, the request is refused. Requests of other users are admitted.
+// Before Kubernetes 1.30 a token names the Pod of the agent, but not the Node, so options.Reader reads the Pod. If
+// the Node is unknown, the request is refused. Requests of users other than node agents are admitted.
 func Agents(options Options) Endpoint {
 	return &agents{reader: options.Reader, nodes: cache.NewLRUExpireCache(mostAgents)}
 }
 
 const (
-	// mostAgents and agentKept limit how many agents are remembered and for how long. A Pod never moves to another
-	// Node, and the API server accepts no token of a deleted Pod.
+	// mostAgents and agentKept limit how many agents are remembered, and for how long. The remembered Node stays
+	// correct, because a Pod never moves to another Node, and the API server accepts no token of a deleted Pod.
 	mostAgents = 10_000
 	agentKept  = time.Minute
 )
@@ -84,8 +84,8 @@ func agentOf(username string) (account client.ObjectKey, ok bool) {
 	return account, ok && account.Name == agent
 }
 
-// nodeOf returns the Node of the Pod that the claims of an agent's token name; empty if the token is not bound to a Pod
-// on a Node.
+// nodeOf returns the Node of the Pod in the claims of an agent's token; empty if the token is not bound to a Pod on a
+// Node.
 func (a *agents) nodeOf(ctx context.Context, account client.ObjectKey, claims map[string]authenticationv1.ExtraValue) (string, error) {
 	name, uid, claimed := claim(claims, claimPodName), claim(claims, claimPodUID), claim(claims, claimNodeName)
 	if name == "" || uid == "" {

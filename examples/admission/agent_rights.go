@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// These are reasons why an agent may not write: the messages of the policies in examples/config/daemon.
+// These are the messages of refused writes of node agents. The ValidatingAdmissionPolicies in examples/config/daemon
+// have the same messages.
 const (
 	unbound        = "the token is not bound to a Pod on a Node"
 	foreignRequest = "the request is not of the agent's Node"
@@ -32,17 +33,18 @@ const (
 )
 
 const (
-	// longestNote is the largest length of a report that inplaceupdate/runtimemeta reads.
+	// longestNote is the largest length of the annotation with an agent's report that package
+	// inplaceupdate/runtimemeta reads.
 	longestNote = 64 << 10
-	// longestWords is the largest length of a message in a request's status, and longestContainer of a container's
-	// name.
+	// longestWords is the largest length of a message in the status of a ContainerRecreateRequest, and
+	// longestContainer is the largest length of a container's name.
 	longestWords, longestContainer = 4096, 63
 	// longestResult is the largest length of the message of a probe, and mostProbes the largest number of probes of a
 	// Pod.
 	longestResult, mostProbes = 1024, 100
 )
 
-// refusedToAgent returns why the agent of a Node may not write, or "".
+// refusedToAgent returns the reason why the agent of a Node may not make a write, or "".
 func refusedToAgent(node string, req *admissionv1.AdmissionRequest) (why string, err error) {
 	switch (schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}) {
 	case schema.GroupResource{Group: apps.Group, Resource: "containerrecreaterequests"}:
@@ -84,7 +86,7 @@ func partOf[T any](raw []byte) (*T, error) {
 	return part, decode.Object(raw, part)
 }
 
-// requestWritten is the part of a ContainerRecreateRequest, in any version, that is checked.
+// requestWritten contains the fields of a ContainerRecreateRequest, in any version, that are checked.
 type requestWritten struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels"`
@@ -122,7 +124,7 @@ func isLong(object map[string]any, key string, most int) bool {
 	return len(text) > most
 }
 
-// probesWritten is the part of a NodePodProbe that is checked.
+// probesWritten contains the fields of a NodePodProbe that are checked.
 type probesWritten struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -159,7 +161,7 @@ func probesRefused(node string, before, after *probesWritten) string {
 	return ""
 }
 
-// podWritten is the part of a Pod that is checked.
+// podWritten contains the fields of a Pod that are checked.
 type podWritten struct {
 	Metadata struct {
 		Labels          map[string]string `json:"labels"`
@@ -192,7 +194,8 @@ func podRefused(node string, before, after *podWritten) string {
 	return ""
 }
 
-// sameNotes reports whether others contains all annotations except the agent's, with the same values.
+// sameNotes reports whether others contains all of the given annotations, with the same values, except the
+// annotations that agents write.
 func sameNotes(annotations, others map[string]string) bool {
 	for key, value := range annotations {
 		if other, ok := others[key]; key != apps.AnnotationRuntimeContainersMeta && (!ok || other != value) {
@@ -202,14 +205,15 @@ func sameNotes(annotations, others map[string]string) bool {
 	return true
 }
 
-// imageWritten is the part of a NodeImage, in any version, that is checked.
+// imageWritten contains the fields of a NodeImage, in any version, that are checked.
 type imageWritten struct {
 	Metadata struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 }
 
-// eventWritten is an Event of the core group. Events of events.k8s.io do not have this source.
+// eventWritten contains the fields of a core/v1 Event that are checked. Events of events.k8s.io do not have the field
+// source.
 type eventWritten struct {
 	Source struct {
 		Host string `json:"host"`

@@ -84,8 +84,8 @@ func askAgents(t *testing.T, server admissiontest.Server, user authenticationv1.
 	return response.Result.Message
 }
 
-// TestAgentsOfNodes checks how the Node of an agent follows from the claims of the agent's token. If the Node is
-// unknown, the request is refused.
+// TestAgentsOfNodes checks how the handler finds the Node of an agent from the claims of the agent's token. If the
+// Node is unknown, the request is refused.
 func TestAgentsOfNodes(t *testing.T) {
 	const unbound, foreign, broken = "not bound to a Pod on a Node", "not of the agent's Node", "is unknown"
 	all := []string{"pod-name=agent-1", "pod-uid=u1", "node-name=n1"}
@@ -133,7 +133,7 @@ func TestAgentsOfNodes(t *testing.T) {
 	}
 }
 
-// TestAgentsAreRemembered: an agent's Pod is looked up once, and a missing Pod each time.
+// TestAgentsAreRemembered: the handler reads an agent's Pod once, and a missing Pod again for each request.
 func TestAgentsAreRemembered(t *testing.T) {
 	reader := &agentPods{pods: map[string]*corev1.Pod{}}
 	options := admission.Options{Reader: reader}

@@ -11,19 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Any client of the port can choose paths, and observed paths stay in memory, so their number is limited.
+// Any client of the webhooks' port can choose paths, and each path in a metric stays in memory, so the number of
+// paths is limited.
 const (
 	maxPaths      = 50
 	maxPathLength = 100
-	// OtherPaths is a value of the label path in the metrics. The value stands for invalid paths, and for all new paths
-	// after the first 50.
+	// OtherPaths is the value of the label path in the metrics for invalid paths, and for all new paths after the
+	// first 50.
 	OtherPaths = "other"
 )
 
-// rest handles every path that has no handler of its own. Webhook configurations of other managers name such paths. If
-// the object's kind has handlers here, the handler for the verb in the path answers: OpenKruise 1.9.0 uses other paths.
-// All other reviews are admitted with a warning, because the features behind such paths are not implemented here, and
-// without a response the API server would refuse Pods.
+// rest handles every path that has no handler of its own. Webhook configurations of other managers name such paths.
+// If the object's kind has handlers here, the handler for the verb in the path responds, because OpenKruise 1.9.0
+// uses other paths. All other reviews are admitted with a warning: this project does not implement the features of
+// such paths, and without a response the API server would refuse, for example, all Pods.
 type rest struct {
 	kinds   map[schema.GroupKind]map[string]admission.Handler // by kind and verb
 	observe func(path string)                                 // optional
@@ -54,7 +55,7 @@ func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.
 	}
 }
 
-// isOwn reports whether a group belongs only to this project or OpenKruise.
+// isOwn reports whether an API group is a group of OpenKruise, whose kinds this project implements.
 func isOwn(group string) bool { return strings.HasSuffix(group, ".kruise.io") }
 
 // verbOf returns the part of a path before the first dash: mutate or validate.
@@ -77,7 +78,7 @@ func (r *rest) Handle(ctx context.Context, req admission.Request) admission.Resp
 		return handler.Handle(ctx, req)
 	case own && verbOf(path) != mutates && verbOf(path) != validates:
 		return admission.Denied("kruise-manager serves nothing at " + Shown(path) + ": correct the path in the webhook configuration")
-	case own: // the kind has a handler only for the other verb, which also checks the object
+	case own: // the kind has a single handler, for the other verb, which does all checks
 		return admission.Allowed("")
 	}
 	return admission.Allowed("nothing here looks at this request").

@@ -49,8 +49,8 @@ func TestAllowWarns(t *testing.T) {
 	}
 }
 
-// TestRestOfOwnKinds: OpenKruise 1.9.0 writes its own paths into the webhook configurations while running. The handlers
-// check objects of the project's kinds at any path.
+// TestRestOfOwnKinds: a running manager of OpenKruise 1.9.0 writes its own paths into the webhook configurations. The
+// handlers check objects of the project's kinds at any path.
 func TestRestOfOwnKinds(t *testing.T) {
 	bad := small(t, "v1alpha1", "  updateStrategy: {type: Nonsense}")
 	bad = admissiontest.Edit(t, bad, "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
@@ -81,7 +81,7 @@ func TestRestOfOwnKinds(t *testing.T) {
 	}
 }
 
-// TestAllowTellsFewPathsApart: a client cannot fill the memory with many different paths.
+// TestAllowTellsFewPathsApart: a client that sends reviews to many different paths does not fill the memory.
 func TestAllowTellsFewPathsApart(t *testing.T) {
 	observed := map[string]int{}
 	handlers := handlersOf(admission.Options{UnknownPath: func(path string) { observed[path]++ }})

@@ -308,7 +308,7 @@ func TestInstallAgain(t *testing.T) {
 			t.Errorf("%s (-before +after):\n%s", again[i].GetName(), diff)
 		}
 	}
-	// In the first installation, this test becomes the owner of the fields of the Service.
+	// With the first installation, the client of this test becomes the field manager of the fields with the Service.
 	if err := errors.Join(config.InstallCRDs(t.Context(), c), config.InstallWebhooks(t.Context(), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestAnnouncements(t *testing.T) {
 				}
 				sent := leaves("", admissiontest.Load(t, "testdata/"+name+".yaml", "v1alpha1")["spec"], map[string]any{})
 				kept(t, sent, leaves("", alpha["spec"], map[string]any{}))
-				// Applying the same file again writes nothing.
+				// A second kubectl apply of the same file must write nothing.
 				c.kubectl(append([]string{"apply", "-n", c.namespace, "-f", file}, flags...)...)
 				if again := c.get("v1alpha1", name); again["metadata"].(tree)["resourceVersion"] != alpha["metadata"].(tree)["resourceVersion"] {
 					t.Errorf("applied again (-before +after):\n%s", cmp.Diff(alpha, again))
@@ -628,7 +628,7 @@ func (s openAPI) fill(t *testing.T, path, without string) any {
 	return nil
 }
 
-// TestWithoutConversion: while the conversion of a CRD is missing, no value is lost. An object that is read as
+// TestWithoutConversion: while a CRD has no conversion webhook, no value is lost. An object that a client reads as
 // v1alpha1 lacks the fields that v1alpha1 does not have, so every write through v1alpha1 is refused.
 func TestWithoutConversion(t *testing.T) {
 	c := start(t)

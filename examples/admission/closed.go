@@ -8,7 +8,7 @@ import (
 )
 
 // Gated returns a function for Rules.Closed. The function returns an error if all of the given feature gates are off.
-// then says what would not happen to an object, such as "nobody would carry it out".
+// then is the part of the error that says what would not happen to the object, such as "nobody would carry it out".
 func Gated(options Options, then string, needed ...apps.Gate) func() error {
 	gates := apps.ResolveGates(options.Gates)
 	return func() error {

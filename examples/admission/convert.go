@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// review is a ConversionReview of apiextensions.k8s.io, whose versions v1 and v1beta1 are equal. Objects are kept as
-// sent.
+// review is a ConversionReview of apiextensions.k8s.io, whose versions v1 and v1beta1 have the same fields. Objects
+// are kept as the bytes that the API server has sent.
 type review struct {
 	metav1.TypeMeta `json:",inline"`
 

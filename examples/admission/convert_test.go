@@ -44,7 +44,7 @@ func TestConvert(t *testing.T) {
 					if diff := cmp.Diff(template, object["spec"].(tree)["template"]); diff != "" {
 						t.Errorf("template (-want +got):\n%s", diff)
 					}
-					delete(object["metadata"].(tree), "annotations") // conversion stores fields of the other version in annotations
+					delete(object["metadata"].(tree), "annotations") // conversion stores fields of the old version in annotations
 					got = append(got, object["metadata"])
 				}
 				if diff := cmp.Diff(sent, got); diff != "" {

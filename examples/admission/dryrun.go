@@ -27,7 +27,7 @@ func NewDryRun(options Options) DryRun {
 	return DryRun{client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log}
 }
 
-// On reports whether the API server can be asked.
+// On reports whether there is a client for dry-run creations.
 func (d *DryRun) On() bool { return d.client != nil }
 
 // Create makes a dry-run creation of an object, with a deadline. The error is the API server's.
@@ -37,10 +37,10 @@ func (d *DryRun) Create(ctx context.Context, object client.Object) error {
 	return d.client.Create(ctx, object, client.DryRunAll)
 }
 
-// Unchecked reports that the API server did not validate an object, and returns the warning for the user. The parameter
-// what is the beginning of the warning, with the object and a verb; results names the objects that are made from the
-// object. Any client of the webhooks' port can see the warning, so it does not repeat what the API server says about
-// the namespace.
+// Unchecked reports that the API server did not validate an object, and returns the warning for the user. The
+// parameter what is the beginning of the warning, with the object and a verb; results names the objects that are made
+// from the object. Any client of the webhooks' port can see the warning, so the warning does not contain the API
+// server's errors about the namespace.
 func (d *DryRun) Unchecked(namespace, what, results string, err error) string {
 	if d.unchecked != nil {
 		d.unchecked(err)
@@ -49,7 +49,8 @@ func (d *DryRun) Unchecked(namespace, what, results string, err error) string {
 	return what + " not checked by the API server, which may refuse its " + results + "; kruise-manager logs why (--v=1)"
 }
 
-// Objections converts the API server's error about an object to errors at fields below path, or at path itself.
+// Objections converts the API server's status for an invalid object to errors at fields below path, or at path
+// itself.
 func Objections(status metav1.Status, path *field.Path) (problems field.ErrorList) {
 	if status.Details != nil && status.Reason == metav1.StatusReasonInvalid {
 		for _, cause := range status.Details.Causes {

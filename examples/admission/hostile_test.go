@@ -70,14 +70,15 @@ func (e *empty) List(context.Context, client.ObjectList, ...client.ListOption) e
 	return nil
 }
 
-// TestHostileIsAnsweredShortly: the response to every harmful object is small, and admission sends few requests.
+// TestHostileIsAnsweredShortly: the response to each object that is made to overload admission is small, and
+// admission sends few requests.
 func TestHostileIsAnsweredShortly(t *testing.T) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies()) {
 		content := named(t, object)
 		for _, verb := range []string{"mutate", "validate"} {
 			path := admissiontest.Path(verb, content)
 			if handlersOf(admission.Options{})[path] == nil && verb == "mutate" {
-				continue // no defaults for the kind
+				continue // the kind has no mutating webhook
 			}
 			t.Run(path+" "+object.Name, func(t *testing.T) {
 				reader := &empty{}
@@ -106,7 +107,8 @@ func named(t testing.TB, object hostile.Object) tree {
 	return admissiontest.Edit(t, object.Content, "/metadata/name", "web")
 }
 
-// BenchmarkHostile measures the review of harmful objects. The aim is at most a second and 64 MiB.
+// BenchmarkHostile measures the review of objects that are made to overload admission. A review should take at most a
+// second and 64 MiB.
 func BenchmarkHostile(b *testing.B) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.ImageJobs(), hostile.Policies()) {
 		content := named(b, object)
@@ -249,7 +251,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 		}
 		send(8, "192.0.2.7", 6<<20)
 		answered("before anything is answered", map[int]int{})
-		time.Sleep(time.Second) // the clock advances when all goroutines wait
+		time.Sleep(time.Second) // in the test, time passes only while all goroutines wait
 		send(1, "192.0.2.1", 6<<20)
 		send(1, "2001:db8::1", 6<<20)
 		answered("all have to wait", map[int]int{})
@@ -267,8 +269,8 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 	})
 }
 
-// TestWhoTakesMostLosesIts: the memory for waiting reviews is limited. Above the limit, a review is refused from the
-// address that uses most of the memory.
+// TestWhoTakesMostLosesIts: the memory for waiting reviews is limited. Above the limit, a review of the address that
+// uses most of the memory is refused.
 func TestWhoTakesMostLosesIts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slow{answer: make(chan struct{})}
@@ -323,7 +325,8 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		// One review of 6 MiB is being processed, and ten can wait. The second address gets one of the ten places.
+		// One review of 6 MiB is being processed, and the memory allows ten reviews to wait. One of the ten is a
+		// review of the second address.
 		want := map[string]map[int]int{
 			"192.0.2.7": {http.StatusServiceUnavailable: 20, http.StatusOK: 101}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100},
 			"192.0.2.9": {http.StatusOK: 1}, "192.0.2.10": {http.StatusOK: 1}, "192.0.2.11": {http.StatusOK: 1}, "192.0.2.12": {http.StatusOK: 1},
@@ -377,9 +380,9 @@ func TestProblemsAreCapped(t *testing.T) {
 	}
 }
 
-// TestAdmittedConverts makes random objects: with invalid values, keys in another case, and long, deep or unusual
-// values. Every admitted object can be converted to the other version and back without loss, within the limits of the
-// API server. HOSTILE_OBJECTS sets the number of objects, and HOSTILE_FIRST_SEED the first seed.
+// TestAdmittedConverts creates random objects with invalid values, keys in another case, and long, deeply nested or
+// unusual values. Every admitted object can be converted to the other version and back without loss, within the
+// limits of the API server. HOSTILE_OBJECTS sets the number of objects, and HOSTILE_FIRST_SEED the first seed.
 func TestAdmittedConverts(t *testing.T) {
 	objects, first := 300, 0
 	for name, number := range map[string]*int{"HOSTILE_OBJECTS": &objects, "HOSTILE_FIRST_SEED": &first} {

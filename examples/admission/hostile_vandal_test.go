@@ -36,7 +36,8 @@ func places(path string, value any, set func(any), remove func(), out []place) [
 	return out
 }
 
-// vandalise makes a random change that could be stored while no webhooks exist, and describes the change.
+// vandalise makes a random change to an object that users could store while no webhooks exist, and returns a
+// description of the change.
 func vandalise(r *rand.Rand, object tree) string {
 	switch r.IntN(12) {
 	case 0:
@@ -67,7 +68,7 @@ func annotate(r *rand.Rand, object tree) string {
 	return fmt.Sprint("annotations of ", size)
 }
 
-// forgeNote adds an annotation like those in which conversion stores fields, with valid or invalid content.
+// forgeNote adds an annotation with the key under which conversion stores fields, with valid or invalid content.
 func forgeNote(r *rand.Rand, object tree) string {
 	paths := [][]string{
 		{"metadata", "labels", "bad key!"},

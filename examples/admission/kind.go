@@ -21,33 +21,35 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
-// Rules describe an API kind to the handlers: names, versions, and functions for defaults and validation. Hub is the Go
-// type of the stored version, and all functions take Hub unless documented otherwise. Old is the type of the older
-// version. All fields are required unless documented otherwise, and must not change after the handlers were made.
+// Rules describe an API kind to the handlers: names, versions, and functions for defaults and validation. Hub is the
+// Go type of the stored version, and the functions take objects of type Hub unless documented otherwise. Old is the
+// type of the older version. All fields are required unless documented otherwise, and must not change after the
+// handlers were made.
 type Rules[Hub, Old any] struct {
 	// GroupKind is the kind's API name, and Resource its plural.
 	GroupKind schema.GroupKind
 	Resource  string
 	// Name is the kind in lower case, as in the paths.
 	Name string
-	// HubVersion and OldVersion are the API versions, which package conversion converts; OldVersion is empty if the
-	// kind has only one version.
+	// HubVersion and OldVersion are the kind's API versions. Package conversion converts objects between both.
+	// OldVersion is empty if the kind has only one version.
 	HubVersion, OldVersion string
 	// Undecodable returns the parts of an object that could not be decoded. Optional.
 	Undecodable func(*Hub) []decode.Problem
 	// Admit validates and defaults an object in a single step, for a kind that has only a mutating webhook; stored is
 	// nil on creation. Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are then unused, and
-	// may be nil. Later webhooks may still change the object. Optional.
+	// may be nil. Mutating webhooks that are called later may still change the object. Optional.
 	Admit func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
-	// Closed returns why no object may be created or get a new spec now, for example because a feature gate is off.
-	// Other updates of existing objects are admitted, because users must be able to remove finalizers. Optional.
+	// Closed returns the reason why at present no object may be created or get another spec, for example because a
+	// feature gate is off. Other updates of existing objects are admitted, because users must be able to remove
+	// finalizers. Optional.
 	Closed func() error
 	// Default sets missing fields of obj. stored is the object before an update, and nil on creation. Default may set
-	// fields and append to lists; if it removes or reorders elements, the patch does not contain this. Nil for a kind
-	// that has only a validating webhook, unless Admit is set.
+	// fields and append to lists. The patch contains no removals and no changes of the order of elements. Nil for a
+	// kind that has only a validating webhook, unless Admit is set.
 	Default func(obj, stored *Hub)
-	// DefaultOld sets missing fields of an object in the older version that would not be visible after conversion.
-	// Default is called after DefaultOld. Optional.
+	// DefaultOld sets missing fields of an object in the older version, for fields whose absence is not visible after
+	// conversion. Default is called after DefaultOld. Optional.
 	DefaultOld func(obj *Old)
 	// ValidateCreate and ValidateUpdate return the errors in an object with defaults. err means that the errors could
 	// not be determined.
@@ -64,15 +66,15 @@ type Rules[Hub, Old any] struct {
 	// unintended effect. Warnings that the stored object has already are not repeated. old is the object as sent in the
 	// older version, nil for the hub version. Optional.
 	Warn func(obj *Hub, old *Old) []string
-	// WarnUpdate returns warnings about what a valid update does to Pods. Optional.
+	// WarnUpdate returns warnings about the effects of a valid update on Pods. Optional.
 	WarnUpdate func(obj, stored *Hub) []string
-	// ValidateDelete returns why an object may not be deleted. If nil, every deletion is admitted, without decoding the
-	// object.
+	// ValidateDelete returns the reasons why an object may not be deleted. If ValidateDelete is nil, every deletion
+	// is admitted, and the object is not decoded.
 	ValidateDelete func(obj *Hub) field.ErrorList
 	// Refused is called for each refused deletion. Optional.
 	Refused func(Refusal)
-	// ValidateOld returns the errors in an object in the older version that would be lost in the conversion; stored is
-	// nil on creation. Optional.
+	// ValidateOld returns the errors of an object in the older version that are not visible after conversion; stored
+	// is nil on creation. Optional.
 	ValidateOld func(obj, stored *Old) field.ErrorList
 	// Withdrawn are fields in the spec of the older version that are not read any more, with advice for users.
 	// Admission removes these fields: if they were stored, each write of an unchanged object would look like a change.
@@ -127,7 +129,7 @@ type object[Hub, Old any] struct {
 	old *Old
 }
 
-// about returns an error unless the request is about the kind in a known API version.
+// about returns an error unless the request's object is of the kind, in one of the kind's API versions.
 func (k *Rules[Hub, Old]) about(req admission.Request) error {
 	kind := schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind}
 	if kind.GroupKind() != k.GroupKind || kind.Version == "" || (kind.Version != k.HubVersion && kind.Version != k.OldVersion) {
@@ -196,7 +198,7 @@ func (k *Rules[Hub, Old]) decodeStored(ctx context.Context, req admission.Reques
 	return o
 }
 
-// leavesSpec reports whether an update changes only metadata. Users must be able to remove finalizers, even from
+// leavesSpec reports whether an update does not change the spec. Users must be able to remove finalizers, even from
 // objects with an invalid spec. The annotation in which the older version stores fields of the spec counts as spec.
 func leavesSpec(req admission.Request) bool {
 	type parts struct {

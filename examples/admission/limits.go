@@ -17,16 +17,16 @@ const (
 	// maxObject is the largest size of a new object, in bytes of JSON. etcd accepts 1.5 MiB, but no Pods could be
 	// created from such a large template.
 	maxObject = 1 << 20
-	// maxDepth is the largest nesting depth of an object. A conversion review adds levels around the object, and the
-	// API server refuses more than 10,000 levels. So an object near the API server's limit could be stored, but never
-	// be converted.
+	// maxDepth is the largest nesting depth of an object. In a ConversionReview, an object is nested deeper by a few
+	// levels, and the API server refuses more than 10,000 levels. So an object near the API server's limit could be
+	// stored, but never be converted.
 	maxDepth = 100
 	// maxElements is the largest number of elements of all lists in a Pod template and the claim templates together,
 	// and in the containers and volumes of a SidecarSet. The API server's time to validate a template grows with the
 	// square of the number of errors, and the validation cannot be stopped.
 	maxElements = 2000
-	// maxTermElements is the same limit for the update strategy and the selector. After decoding, terms are counted
-	// more precisely.
+	// maxTermElements is the largest number of elements of all lists in the update strategy and the selector. After
+	// decoding, the terms of selectors are counted more precisely.
 	maxTermElements = 5000
 	// maxProblems is the largest number of errors in a response.
 	maxProblems = 50
@@ -34,8 +34,8 @@ const (
 	maxProblem = 1 << 10
 )
 
-// tooMuch returns why an object is refused before decoding. stored is the object before an update; what the stored
-// object already has in excess is accepted.
+// tooMuch returns the error for an object that exceeds a limit, before the object is decoded. stored is the object
+// before an update. An update is accepted if the stored object already exceeds the limit by as much.
 func (k *Rules[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	if len(raw) > maxObject && len(raw) > len(stored) {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes, at most %d are taken", k.GroupKind, name, len(raw), maxObject))
@@ -85,8 +85,8 @@ func elementsOf(s Spec, keys []string) int {
 	return n
 }
 
-// capped shortens a list of errors. An error that joins all of them would take time and memory that grow with the
-// square of their number.
+// capped shortens a list of errors, because joining all errors would take time and memory that grow with the square
+// of the number of errors.
 func capped(problems field.ErrorList) field.ErrorList {
 	more := len(problems) - maxProblems
 	out := make(field.ErrorList, 0, maxProblems+1)
@@ -99,7 +99,8 @@ func capped(problems field.ErrorList) field.ErrorList {
 	return out
 }
 
-// brief shortens long parts of an error: they come from the user, and are repeated several times in a response.
+// brief shortens long texts of an error, because these texts come from the user, and a response repeats the error
+// several times.
 func brief(problem *field.Error) *field.Error {
 	if len(problem.Error()) <= maxProblem {
 		return problem

@@ -87,8 +87,8 @@ func rewritten[T any](obj any, apiVersion string) (*T, error) {
 	return converted[T](raw, apiVersion)
 }
 
-// complete sets missing fields in the hub version of an object. If an error is returned, the request must be refused
-// with it.
+// complete sets missing fields in the hub version of an object. The caller must refuse the request if complete
+// returns an error.
 func (k *Rules[Hub, Old]) complete(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) error {
 	if k.Admit == nil {
 		k.Default(obj.hub, stored.hub)
@@ -108,7 +108,7 @@ func (k *Rules[Hub, Old]) complete(ctx context.Context, req admission.Request, o
 	return nil
 }
 
-// patched responds with a patch for the object as sent, which also removes withdrawn fields.
+// patched responds with a patch for the object that the API server has sent. The patch also removes withdrawn fields.
 func (k *Rules[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
 	var sent map[string]any
 	if err := utiljson.Unmarshal(req.Object.Raw, &sent); err != nil {

@@ -59,8 +59,9 @@ func TestMutateKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestMutateRemovesObsoleteNotes: if an edit makes the stored fields in the annotation of a v1alpha1 object obsolete,
-// the patch removes these fields. Otherwise the next conversion would restore them.
+// TestMutateRemovesObsoleteNotes: conversion stores fields of v1beta1 in an annotation of a v1alpha1 object. If an
+// edit makes stored fields obsolete, the patch removes the fields, because the next conversion would restore their
+// values.
 func TestMutateRemovesObsoleteNotes(t *testing.T) {
 	const note = `{"when":["RollingUpdate","Blue"],"fields":[{"path":["spec","updateStrategy","rollingUpdate","paused"],"kept":true}]}`
 	object := admissiontest.Edit(t, small(t, "v1alpha1"), "/metadata/annotations", tree{apps.AnnotationV1beta1Only: note})

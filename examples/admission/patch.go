@@ -15,17 +15,17 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch collects JSON patch operations for an object as sent. The operations are the differences between two typed
-// objects: the object before the change by admission, and the object after the change. The typed objects lack fields
-// that the Go types do not have, and contain zero values that the object as sent does not have; the patch contains
-// neither.
+// patch collects JSON patch operations for the JSON object that the API server has sent. The operations are the
+// differences between two typed objects: before and after the change by admission. The typed objects lack fields that
+// the Go types do not have, and contain zero values that the JSON object does not have; the patch changes neither.
 type patch []operation
 
-// annotationsPath is the only path below which differences may remove values: conversion stores fields there that may
-// become obsolete.
+// annotationsPath is the only path below which the patch may remove values: conversion stores fields in annotations,
+// and the fields may become obsolete.
 const annotationsPath = "/metadata/annotations"
 
-// object compares the values below path; sent is the object as sent.
+// object compares the objects at path, before and after the change; sent is the JSON object at path that the API
+// server has sent.
 func (p *patch) object(path string, sent, before, after map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		was, had := before[key]
@@ -42,7 +42,8 @@ func (p *patch) object(path string, sent, before, after map[string]any) {
 	}
 }
 
-// value changes the value at path as far as is differs from was. sent is the value as sent, if any.
+// value adds the operations that change the value at path from was to is. sent is the JSON value that the API server
+// has sent, or nil.
 func (p *patch) value(path string, sent, was, is any) {
 	switch is := is.(type) {
 	case map[string]any:

@@ -26,7 +26,7 @@ const ValidateNewPodPath = "/validate-new-pod"
 
 // Pods serves the webhooks for Pods. mutate, validate and comes return the handlers for the paths [MutatePodPath],
 // [ValidatePodPath] and [ValidateNewPodPath]. The functions are called for each request, because the handlers are
-// made later than the server. While a function returns nil, requests are refused, and Pods have to wait.
+// made later than the server. While a function returns nil, requests are refused, and the clients must try again.
 func Pods(mutate, validate, comes func() admission.Handler) Endpoint {
 	return podEndpoint{mutate, validate, comes}
 }
@@ -37,7 +37,7 @@ func (p podEndpoint) endpoint() endpoint {
 	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p.mutate, ValidatePodPath: p.validate, ValidateNewPodPath: p.comes}}
 }
 
-// handlerOfPods is a handler that is made later.
+// handlerOfPods returns a handler, or nil as long as the handler has not been made.
 type handlerOfPods func() admission.Handler
 
 // Handle implements admission.Handler.
@@ -49,8 +49,9 @@ func (h handlerOfPods) Handle(ctx context.Context, request admission.Request) ad
 	return handler.Handle(ctx, request)
 }
 
-// ReadinessGate is the step that adds the readiness gate with several holders to Pods of this project's kinds, and if
-// the feature gate KruisePodReadinessGate is on, to all Pods.
+// ReadinessGate is the step of the Pod webhook that adds the readiness gate KruisePodReady to Pods of this project's
+// kinds or, if the feature gate KruisePodReadinessGate is on, to all Pods. Several clients can keep this readiness
+// gate closed at the same time.
 func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "readiness gate", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		if podstate.HasGate(pod, apps.ConditionKruisePodReady) || !gates[apps.GateKruisePodReadiness] && !isControlledHere(pod) {

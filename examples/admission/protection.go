@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// These are paths of reviews of deletions of objects of other groups.
+// These are the paths of reviews of deletions of objects of Kubernetes' own groups.
 const (
 	ValidateNamespacePath   = "/validate-namespace"
 	ValidateCRDPath         = "/validate-customresourcedefinition"
@@ -26,7 +26,7 @@ const (
 	ValidateIngressPath     = "/validate-ingress"
 )
 
-// Refusal is a request that was refused to protect an object.
+// Refusal describes a request that was refused because of deletion protection or a PodUnavailableBudget.
 type Refusal struct {
 	// Event is EventDeletionProtection or EventPodUnavailableBudget.
 	Event string
@@ -41,9 +41,10 @@ const (
 )
 
 // Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of
-// Kubernetes that have the label apps.LabelDeleteProtection. While the feature gate ResourcesDeletionProtection is off,
-// every deletion is admitted. Only the main resources are checked, not subresources. An object already being deleted is
-// not protected. If the objects inside a protected object cannot be counted, the deletion is refused.
+// Kubernetes that have the label apps.LabelDeleteProtection. While the feature gate ResourcesDeletionProtection is
+// off, every deletion is admitted. Only the main resources are checked, not subresources. An object already being
+// deleted is not protected. If the label protects an object as long as other objects would be deleted with the
+// object, and these objects cannot be counted, the deletion is refused.
 func Protection(options Options) Endpoint {
 	gates := apps.ResolveGates(options.Gates)
 	p := &protection{options: options, on: gates[apps.GateResourcesDeletionProtection]}
@@ -75,15 +76,16 @@ type protection struct {
 
 func (p *protection) endpoint() endpoint { return endpoint{handlers: p.handlers} }
 
-// guard protects objects of a kind. holds counts the objects that a cascading deletion would delete; nil for kinds that
-// contain no objects.
+// guard protects objects of a kind from deletion. holds counts the objects that would be deleted together with an
+// object of the kind; nil for kinds without such objects.
 type guard struct {
 	kind     string
 	resource schema.GroupResource
 	holds    func(context.Context, *protected) (content, error)
 }
 
-// content says what an object contains. Large numbers are not counted exactly.
+// content is the result of a count of the objects that would be deleted together with an object. If orMore is true,
+// there may be more objects than counted.
 type content struct {
 	count  int
 	orMore bool
@@ -101,10 +103,10 @@ func (c content) String() string {
 // forbiddenBy is the beginning of OpenKruise's messages for refusals. Scripts search for this text.
 const forbiddenBy = "forbidden by ResourcesProtectionDeletion"
 
-// errNotCounted means that the contents of objects of the kind cannot be counted.
+// errNotCounted means that the objects that would be deleted together with an object cannot be counted.
 var errNotCounted = errors.New("what it holds is not counted")
 
-// protected is the part of an object that is needed here.
+// protected contains the fields of an object on which its protection depends.
 type protected struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -152,7 +154,7 @@ func (p *protection) judge(ctx context.Context, g guard, req admission.Request) 
 	return Refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("%s: the label %s=%s %s", forbiddenBy, apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
 }
 
-// why returns why an object may not be deleted, or "".
+// why returns the reason why an object may not be deleted, or "".
 func (g guard) why(ctx context.Context, object *protected) (string, error) {
 	if object.DeletionTimestamp != nil {
 		return "", nil

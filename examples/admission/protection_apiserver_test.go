@@ -158,13 +158,13 @@ func (c *cluster) protectsNamespaces(t *testing.T) {
 		}
 	}
 	c.refused(t, namespace, "1 bound PersistentVolumeClaims (>0)")
-	c.removed(t, bound) // a finalizer may hold the claim for a moment, and objects being deleted do not count
+	c.removed(t, bound) // a finalizer may delay the deletion, and terminating objects do not count
 	c.removed(t, namespace)
 }
 
-// namesWhatHoldsNamespaces checks the deletion of a Namespace without the label. All objects are deleted except
-// protected objects, and the status of the Namespace names the protected objects. The same is true for a deletion of
-// all objects of a kind.
+// namesWhatHoldsNamespaces checks the deletion of a Namespace without the label. All objects in the Namespace are
+// deleted except protected objects, and the status of the Namespace names the protected objects. A request to delete
+// a collection of objects also deletes all objects except protected objects.
 func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-held"}}
 	c.made(t, namespace, "")

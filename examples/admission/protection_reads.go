@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errNoReader means that no Reader was given.
+// errNoReader means that the Options contain no Reader.
 var errNoReader = errors.New("there is no client to look it up with")
 
 // pageOfContent is the size of a page of a list. The count ends with the first page that contains relevant objects.
@@ -40,8 +40,9 @@ func (p *protection) podsAndClaims(ctx context.Context, namespace *protected) (c
 	return claims, err
 }
 
-// customResources counts the objects of a CustomResourceDefinition's kind. Any client of the webhooks' port can ask,
-// but learns nothing about the kinds of Kubernetes, because the group of a definition contains a dot.
+// customResources counts the objects of a CustomResourceDefinition's kind. Any client of the webhooks' port can cause
+// such a count, but cannot count objects of Kubernetes' kinds, because the API group in a CustomResourceDefinition
+// must contain a dot.
 func (p *protection) customResources(ctx context.Context, crd *protected) (content, error) {
 	if !strings.Contains(crd.Spec.Group, ".") {
 		return content{}, fmt.Errorf("spec.group %q is none of a CustomResourceDefinition", crd.Spec.Group)

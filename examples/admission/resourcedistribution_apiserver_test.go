@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// distribute sends an object, and deletes the object when the test ends.
+// distribute creates a ResourceDistribution, and deletes the object when the test ends.
 func (c *cluster) distribute(t *testing.T, name string, object tree) (*unstructured.Unstructured, error) {
 	t.Helper()
 	sent := &unstructured.Unstructured{Object: object}

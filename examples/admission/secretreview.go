@@ -13,8 +13,8 @@ import (
 // managerAccount is the name of the manager's own service account.
 const managerAccount = "kruise-manager"
 
-// SecretReview asks the API server whether the author of a request may read Secrets. A controller reads the Secrets
-// with the manager's permissions, so without the review every author of an object could use any Secret.
+// SecretReview asks the API server whether the user of a request may read Secrets. A controller reads the Secrets
+// with the manager's permissions, so without the review each user who may write an object could use any Secret.
 type SecretReview struct {
 	client  client.Writer
 	manager string // the manager's user name
@@ -25,11 +25,11 @@ func NewSecretReview(options Options) SecretReview {
 	return SecretReview{client: options.Client, manager: "system:serviceaccount:" + options.Namespace + ":" + managerAccount}
 }
 
-// mostAsked is the largest number of Secrets about which the API server is asked for a request.
+// mostAsked is the largest number of Secrets in a request for which Check asks the API server.
 const mostAsked = 255
 
-// Check returns an error for each Secret that the author of the request in ctx may not get. The manager itself may use
-// all Secrets, because the objects of the manager follow from objects that users have written. Namespace is the
+// Check returns an error for each Secret that the user of the request in ctx may not get. The manager itself may use
+// all Secrets, because the manager creates its objects from objects whose users were checked before. Namespace is the
 // namespace of the Secrets, and path is the path of the list of names.
 func (r SecretReview) Check(ctx context.Context, namespace string, names []string, path *field.Path) (problems field.ErrorList, err error) {
 	if r.client == nil || len(names) == 0 {

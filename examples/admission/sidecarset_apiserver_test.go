@@ -39,7 +39,7 @@ func (c *cluster) sidecarSet(t *testing.T, version, name string) *unstructured.U
 	return object
 }
 
-// createSidecarSet sends an object, and deletes the object when the test ends.
+// createSidecarSet creates a SidecarSet, and deletes the object when the test ends.
 func (c *cluster) createSidecarSet(t *testing.T, name string, object tree) error {
 	t.Helper()
 	sent := &unstructured.Unstructured{Object: object}

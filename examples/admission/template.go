@@ -22,7 +22,7 @@ type PodTemplate struct {
 	Claims []corev1.PersistentVolumeClaim
 }
 
-// isLike reports whether two templates are equal as far as validation is concerned.
+// isLike reports whether two templates are equal in all fields that the API server validates.
 func (p PodTemplate) isLike(other PodTemplate) bool {
 	return apiequality.Semantic.DeepEqual(p.withVolumes(), other.withVolumes())
 }
@@ -60,9 +60,9 @@ func NewTemplateJudge(options Options, what string) TemplateJudge {
 	return TemplateJudge{NewDryRun(options), what}
 }
 
-// Check returns the errors of a template that the stored template does not have. On creation, stored is the zero value.
-// If the API server cannot be asked, the template is accepted with a warning; if Pods are refused later, the status
-// says so.
+// Check returns the errors of a template that the stored template does not have. On creation, stored is the zero
+// value. If the API server does not answer, the template is accepted with a warning; if the API server refuses Pods
+// later, the status of the object reports the errors.
 func (j *TemplateJudge) Check(ctx context.Context, namespace string, next, stored PodTemplate) (problems field.ErrorList, warning string) {
 	if !j.dry.On() || stored.PodTemplateSpec != nil && next.isLike(stored) {
 		return nil, ""
@@ -130,8 +130,8 @@ func (p PodTemplate) hasVolume(name string) bool {
 	return false
 }
 
-// without returns the errors of next that are not among the errors of stored. Containers and volumes are identified by
-// name, because their indexes may change.
+// without returns the errors in problems, which are errors of next, except the errors in known, which are errors of
+// stored. Containers and volumes are identified by name, because their indexes may change.
 func without(problems field.ErrorList, next PodTemplate, known field.ErrorList, stored PodTemplate) field.ErrorList {
 	had := map[string]bool{}
 	for _, problem := range known {

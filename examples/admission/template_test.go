@@ -94,8 +94,8 @@ func (j *judge) Create(ctx context.Context, obj client.Object, opts ...client.Cr
 	return j.answer(template)
 }
 
-// TestTemplateQuestionsShareADeadline: two requests about a template together take no longer than one may take,
-// because the API server waits for the response to its own review.
+// TestTemplateQuestionsShareADeadline: the two requests to validate a template, before and after an update, share a
+// deadline, because the API server waits for the response to its own review.
 func TestTemplateQuestionsShareADeadline(t *testing.T) {
 	template := func(image string) admission.PodTemplate {
 		return admission.PodTemplate{PodTemplateSpec: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}}
@@ -153,7 +153,7 @@ func TestTemplates(t *testing.T) {
 		answer   func(*corev1.PodTemplate) error
 		asked    int
 		want     []string // causes
-		unsaid   string   // why the API server did not validate the template; only the observer gets this text
+		unsaid   string   // why the template was not validated, for TemplateUnchecked but not for the user
 	}{
 		{name: "good", new: object("[" + good + "]"), answer: strict, asked: 1},
 		{name: "bad", new: object("[" + bad + "]"), answer: strict, asked: 1, want: []string{at + `[0].image: Invalid value: "bad": is bad`}},

@@ -22,9 +22,9 @@ const maxReview = 8 << 20
 const (
 	// patience is how long a review waits for other reviews to end; the API server waits 10 seconds by default.
 	patience = 9 * time.Second
-	// minRate is the slowest allowed speed, in bytes per second, of receiving a review and of sending its response,
-	// after some time to start. A review that is being received does not count as being processed, and a busy API
-	// server must not be refused.
+	// minRate is the slowest allowed speed, in bytes per second, at which a client sends a review and receives the
+	// response. arrivalStart and answerStart are additional times. arrivalStart is long, because a busy API server
+	// must not be refused, and a review that is being received does not keep other reviews waiting.
 	minRate, arrivalStart, answerStart = 8 << 20, 5 * time.Second, 2 * time.Second
 )
 
@@ -33,10 +33,10 @@ func transfer(start time.Duration, bytes int64) time.Duration {
 	return start + time.Duration(bytes)*time.Second/minRate
 }
 
-// limiter limits the total cost of reviews from all clients. A review is first received, and counted with the bytes
-// received so far, so a client that sends nothing uses nothing. Then the review waits until it may be processed:
-// small reviews do not wait for large reviews, and no address uses more than half of the capacity. limiter is safe
-// for concurrent use.
+// limiter limits the total cost of reviews from all clients. While a review is being received, only the bytes
+// received so far count, so a client that sends nothing uses nothing. Then the review waits until it may be
+// processed: small reviews do not wait for large reviews, and no address uses more than half of the capacity. limiter
+// is safe for concurrent use.
 type limiter struct {
 	waiting      *waiting
 	small, large *lane
@@ -55,8 +55,9 @@ func newLimiter(options Options) *limiter {
 // maxSmall is the largest size in bytes of a review that does not wait for larger reviews.
 const maxSmall = 256 << 10
 
-// wrap adds the limits to a handler: 411 if there is no length, which the API server always sends, 413 if a review is
-// too large, 408 if it is received too slowly, and 503 if too many reviews are being processed.
+// wrap adds the limits to a handler. Refused reviews get a status: 411 for a request without Content-Length, which
+// the API server always sends, 413 for a too large review, 408 for a review that is received too slowly, and 503 if
+// too many reviews are being processed.
 func (l *limiter) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch size := r.ContentLength; {
@@ -159,7 +160,8 @@ func addressOf(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// lane limits the total size, in bytes, of the reviews processed at the same time.
+// lane limits the total size, in bytes, of the small reviews, or of the large reviews, that are processed at the same
+// time.
 type lane struct {
 	all     *semaphore.Weighted
 	most    int64
@@ -168,7 +170,7 @@ type lane struct {
 
 func newLane(most, atLeast int64) *lane { return &lane{semaphore.NewWeighted(most), most, atLeast} }
 
-// share returns the largest share of a single source.
+// share returns a semaphore for the share of the lane that a single client address may use.
 func (l *lane) share() *semaphore.Weighted { return semaphore.NewWeighted(l.most / 2) }
 
 func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int64) (release func(), err error) {
@@ -183,7 +185,7 @@ func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int6
 	return func() { l.all.Release(size); share.Release(size) }, nil
 }
 
-// leaving is a response with a deadline: the client must receive each Write as a whole in time.
+// leaving is a ResponseWriter that sets a deadline for each Write: the client must receive the written bytes in time.
 type leaving struct{ http.ResponseWriter }
 
 func (l *leaving) Write(p []byte) (int, error) {

@@ -20,7 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// inService returns kinds whose objects admission accepts only if another object exists, such as a running Pod.
+// inService returns the kinds whose objects admission accepts only if another object exists, such as a running Pod,
+// each with the reason.
 func inService() map[string]string {
 	return map[string]string{
 		"ContainerRecreateRequest": "a request is about a running Pod",
@@ -53,8 +54,8 @@ func manifestsOf(t *testing.T, row kind.Row) map[string]string {
 	return map[string]string{"v1alpha1": string(alpha), "v1beta1": string(beta)}
 }
 
-// TestUnchangedManifests: applying an unchanged file again changes nothing, with client-side and with server-side
-// apply. Replacing the object by the file changes nothing either.
+// TestUnchangedManifests: if a user applies an unchanged file a second time, with client-side or with server-side
+// apply, or replaces the object by the file, the object does not change.
 func TestUnchangedManifests(t *testing.T) {
 	for _, row := range kinds.All() {
 		t.Run(row.Kind.Kind, func(t *testing.T) {
@@ -86,7 +87,7 @@ func served(t *testing.T, row kind.Row) *cluster {
 	return c
 }
 
-// unchanged sends a manifest three times.
+// unchanged applies a manifest twice, and then replaces the object by the manifest.
 func (c *cluster) unchanged(name, text string, flags []string) {
 	c.t.Helper()
 	text = strings.ReplaceAll(text, "NAME", name)

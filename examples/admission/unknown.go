@@ -45,10 +45,10 @@ func partAt(s Spec, path string) json.RawMessage {
 	return partAt(inner, rest)
 }
 
-// unknownFields returns a warning about fields of templates that the created objects will not have, because the linked
-// Kubernetes does not know the fields. Most such fields are typing errors. They are not errors, because an older
-// manager must not refuse fields that a newer API server knows. Fields that the stored object has already are not named
-// again.
+// unknownFields returns a warning about fields of templates that the created objects will not have, because the
+// linked Kubernetes does not know the fields. Most such fields are typing errors. An unknown field is not an error,
+// because an older manager must not refuse fields that a newer API server knows. The warning does not name fields
+// that the stored object has already.
 func unknownFields(partsOf func(Spec) []TemplatePart, next, stored []byte) string {
 	if partsOf == nil {
 		partsOf = podParts

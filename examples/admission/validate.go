@@ -111,8 +111,8 @@ func (k *Rules[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, 
 	return problems, err
 }
 
-// lost returns the parts of the object that would be lost in the conversion. Parts that the stored object had lost
-// already do not block an update.
+// lost returns errors for the values of the object that would be lost in the conversion. A value that the stored
+// object has lost already does not block an update.
 func (k *Rules[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
 	if k.OldVersion == "" {
 		return nil
@@ -145,7 +145,7 @@ func (k *Rules[Hub, Old]) validateDelete(req admission.Request) error {
 	if object, ok := any(obj.hub).(metav1.Object); ok && object.GetDeletionTimestamp() != nil {
 		return nil // the object was admitted before
 	}
-	problems := k.ValidateDelete(obj.hub) // the part that could be decoded decides
+	problems := k.ValidateDelete(obj.hub) // if the spec could not be decoded, the other fields decide
 	if len(problems) == 0 {
 		return nil
 	}

@@ -78,8 +78,8 @@ func TestReviewsOfV1beta1(t *testing.T) {
 	}
 }
 
-// TestUndecodableObjectsLeave: finalizers and labels of stored invalid objects can be removed, because the spec is
-// unchanged.
+// TestUndecodableObjectsLeave: users can remove finalizers and labels of stored objects that cannot be decoded,
+// because such an update does not change the spec.
 func TestUndecodableObjectsLeave(t *testing.T) {
 	undecodable := func(more tree) tree {
 		object := withTemplate(t, func(p, _ tree) { p["spec"].(tree)["overhead"] = tree{"cpu": "oops"} })

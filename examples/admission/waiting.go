@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// waiting counts the memory of the reviews that are being received or are waiting. If the limit is exceeded, reviews
-// of the address with the largest share are refused until the limit holds: the largest review first, and of several
-// the oldest. An API server sends the reviews of all its users, so many reviews can be in progress at the same time.
+// waiting counts the memory of the reviews that are being received, or that wait to be processed. If the memory
+// exceeds the limit, reviews of the client address with the largest share are refused until the memory is within the
+// limit: the largest review first, and of several equally large reviews the oldest. An API server sends the reviews
+// of all its users, so many reviews can be in progress at the same time.
 type waiting struct {
 	most int64
 
@@ -20,7 +21,7 @@ type waiting struct {
 
 // source is an address that sends reviews.
 type source struct {
-	small, large *semaphore.Weighted // the share that the source may use of each lane
+	small, large *semaphore.Weighted // the share of each lane that the address may use
 	bytes        int64
 	guests       []*guest // reviews being received or waiting, the oldest first
 	reviews      int      // number of reviews received, waiting or processed; at 0 the source is forgotten
@@ -39,8 +40,8 @@ type guest struct {
 // guestBytes is the memory that a review needs besides its body: a goroutine, and a part of a connection.
 const guestBytes = 16 << 10
 
-// enter registers a review that is about to be received. sendAway is called if the review must be refused, and must not
-// block.
+// enter registers a review that is about to be received. If the review must be refused, waiting calls sendAway, which
+// must not block.
 func (w *waiting) enter(address string, sendAway func(), small, large *lane) *guest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +76,7 @@ func (w *waiting) add(g *guest, bytes int64) {
 	}
 }
 
-// largest returns the source with the largest share. A source with a share has at least one review that can be
+// largest returns the source with the largest share of the memory. Such a source has at least one review that can be
 // refused.
 func (w *waiting) largest() (largest *source) {
 	for _, from := range w.sources {
@@ -86,7 +87,7 @@ func (w *waiting) largest() (largest *source) {
 	return largest
 }
 
-// largest returns the largest review.
+// largest returns the source's largest review.
 func (s *source) largest() *guest {
 	largest := s.guests[0]
 	for _, g := range s.guests {
@@ -104,7 +105,7 @@ func (w *waiting) remove(g *guest) {
 	g.source.guests = slices.DeleteFunc(g.source.guests, func(other *guest) bool { return other == g })
 }
 
-// leave ends the wait, and reports whether the review was refused before.
+// leave ends the wait of a review, and reports whether the review was refused before.
 func (g *guest) leave() (sentAway bool) {
 	g.room.mu.Lock()
 	defer g.room.mu.Unlock()

@@ -30,8 +30,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// These are the two namespaces in which Pods are created. The webhook is not called for Pods in the namespace spared,
-// because the namespace has the label control-plane.
+// These are the two namespaces in which Pods are created. The API server does not call the webhook for Pods in the
+// namespace spared, because this namespace has the label control-plane.
 const (
 	spared = "spared"
 	asked  = "asked"
@@ -90,7 +90,7 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) er
 	return nil
 }
 
-// onCluster starts a cluster with a manager whose webhooks the API server calls, and calls measure.
+// onCluster starts a control plane and a manager with webhooks, and calls measure.
 func onCluster(ctx context.Context, o served.Options, measure func(*served.Cluster) error) (err error) {
 	if o.Manager, err = locate(o.Manager); err != nil {
 		return err
@@ -169,7 +169,7 @@ func loadNamespaces() []client.Object {
 	}
 }
 
-// loadBudget returns a PodUnavailableBudget for the Pods of an app. The budget for the app that is measured admits all
+// loadBudget returns a PodUnavailableBudget for the Pods of an app. The budget for the measured app admits all
 // requests.
 func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	app := "other-" + strconv.Itoa(i)
@@ -247,7 +247,7 @@ func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int
 	})
 }
 
-// paced makes n requests, at a fixed rate per second.
+// paced calls do n times, at a fixed rate per second, and returns the durations and errors of the calls.
 func paced(ctx context.Context, n, rate int, do func(i int) (time.Duration, error)) ([]time.Duration, []error) {
 	latencies, errs := make([]time.Duration, n), make([]error, n)
 	ticks := time.NewTicker(time.Second / time.Duration(rate))
@@ -289,7 +289,8 @@ func (g *generator) measure(
 	return l, errors.Join(err, cpuErr, ctx.Err())
 }
 
-// checkInjected returns an error if no sidecars were injected, because the measurement would then be meaningless.
+// checkInjected returns an error unless the Pods have the injected sidecars, because the measurement is meaningless
+// without the injection.
 func (g *generator) checkInjected(ctx context.Context, matching int) error {
 	pods := &corev1.PodList{}
 	if err := g.cluster.List(ctx, pods, client.InNamespace(asked)); err != nil {

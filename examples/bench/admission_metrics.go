@@ -100,7 +100,7 @@ func readHistogram(metrics []byte, name string, labels ...string) (out histogram
 	return out, lines.Err()
 }
 
-// since returns the calls that were made after the histogram before was read.
+// since returns a histogram of only those calls that were made after the histogram before was read.
 func (h histogram) since(before histogram) histogram {
 	out := histogram{count: h.count - before.count, seconds: h.seconds - before.seconds}
 	for i, b := range h.buckets {

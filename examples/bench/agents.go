@@ -30,9 +30,9 @@ type agentsOptions struct {
 	idle                time.Duration
 }
 
-// agentsCommand runs the agents of many Nodes, and restarts a container of each Pod by a ContainerRecreateRequest.
-// The command prints the cost of the agents, the manager and the API server, both without work and during the
-// restarts.
+// agentsCommand runs the node agents of many Nodes, and restarts a container of each Pod with a
+// ContainerRecreateRequest. The command prints the CPU time, memory and requests of the agents, the manager and the
+// API server, both without work and during the restarts.
 func agentsCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o agentsOptions
 	flags := flag.NewFlagSet("bench agents", flag.ContinueOnError)
@@ -125,7 +125,7 @@ func measureAgents(ctx context.Context, c *served.Cluster, o agentsOptions, log 
 
 const agentsNamespace = "agents"
 
-// sideBySide is the number of concurrent requests of the bench itself.
+// sideBySide is the number of concurrent requests that the bench command sends.
 const sideBySide = 32
 
 // prepare creates Nodes and Pods, and returns when all Pods are ready.

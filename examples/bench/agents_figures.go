@@ -18,12 +18,12 @@ import (
 // agentName is the beginning of the agents' user agent.
 const agentName = "kruise-daemon"
 
-// part is the cost of a part of a run.
+// part contains the costs that were measured during one part of a run of the command "bench agents".
 type part struct {
 	name    string
 	seconds float64
-	// The CPU seconds in the usages are those of this part. The other fields of the usages are the values at the end of
-	// the part.
+	// The CPU seconds are the CPU time used during this part. The other fields of the usages are the values at the
+	// end of the part.
 	server, manager, agents usage
 	connections             int
 	// events is the number of events that the API server has sent to all watches, and kibibytes is their size. closed is
@@ -42,7 +42,7 @@ func (u usage) plus(more usage) usage {
 	return usage{u.cpu + more.cpu, u.mebibytes + more.mebibytes, u.goroutines + more.goroutines}
 }
 
-// reading contains the values that all metrics have since the start of the processes.
+// reading contains the values of all metrics, counted from the start of the processes.
 type reading struct {
 	server, manager, agents   usage
 	events, kibibytes, closed float64

@@ -21,7 +21,7 @@ import (
 // patience is how long a part may last without progress.
 const patience = 10 * time.Minute
 
-// rest waits for a while, so that the cost without any work can be measured.
+// rest waits for a while without any work, so that the cost of idle agents can be measured.
 func (b *agentBench) rest(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -110,8 +110,8 @@ func (b *agentBench) restart(ctx context.Context) error {
 	return nil
 }
 
-// batchOf returns the label of requests that are made at the same time. Without the label, the bench would list all
-// requests, which costs the API server more than the agents do.
+// batchOf returns a label for ContainerRecreateRequests that are created together. Without the label, the bench
+// command would have to list all requests, which would cost the API server more than the agents.
 func batchOf(first int) client.MatchingLabels {
 	return client.MatchingLabels{"bench.workloadkit.io/batch": strconv.Itoa(first)}
 }

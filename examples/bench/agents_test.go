@@ -11,8 +11,8 @@ import (
 )
 
 // TestAgents makes a small run with agents as processes, and a small run with all agents in one process. The agents
-// must write nothing without requests, and three times for each request. Each agent must have a connection to its
-// runtime.
+// must write nothing as long as there are no ContainerRecreateRequests, and write three times for each request. Each
+// agent must have a connection to its runtime.
 func TestAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

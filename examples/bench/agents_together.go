@@ -34,9 +34,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/podview"
 )
 
-// together runs the agents of all Nodes in the process of the bench. There are one watch for Pods, one watch for
-// requests and one queue, and there is a Worker for each Node. A Worker is connected to the simulated runtime of its
-// Node through a pipe.
+// together runs the agents of all Nodes in the process of the bench command, with a single watch for Pods, a single
+// watch for requests, a single queue, and a Worker for each Node. A Worker is connected through a pipe to the
+// simulated container runtime of its Node.
 type together struct {
 	pods     cache.Store
 	requests cache.SharedIndexInformer

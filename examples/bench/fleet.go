@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// fleets describes the kind Fleet of the example operator in examples/embed to the bench.
+// fleets describes, for the bench command, the kind Fleet of the example operator in examples/embed.
 func fleets() measured {
 	gvk := fleet.GroupVersion.WithKind("Fleet")
 	return measured{about: "Fleet of examples/embed, one Pod at a time; the manager is built from there", Workload: bench.Workload{
@@ -36,7 +36,7 @@ func fleets() measured {
 	}}
 }
 
-// asMap converts a Pod template to a map, for kinds whose Go type this package does not know.
+// asMap converts a Pod template to a map, for kinds whose Go type this package does not import.
 func asMap(template *corev1.PodTemplateSpec) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {

@@ -20,8 +20,8 @@ type measured struct {
 	about string
 }
 
-// all returns the kinds that the bench can measure: the kinds of the reference controllers, with any manager, and the
-// kind of examples/embed.
+// all returns the kinds that the bench command can measure: kinds of OpenKruise, with any manager that runs their
+// controllers, and the kind Fleet of examples/embed.
 func all() []measured {
 	var out []measured
 	for _, k := range kinds.Measured() {
@@ -50,7 +50,7 @@ func kindChoices() (out []bench.Choice) {
 	return out
 }
 
-// workload returns the kind that a value of --workload names.
+// workload returns the kind with the name in the flag --workload.
 func workload(name string) (bench.Workload, error) {
 	var names []string
 	for _, k := range all() {

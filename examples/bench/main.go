@@ -1,7 +1,7 @@
 // Command bench runs whole rollouts on a real control plane with simulated Nodes, and reports their cost: seconds,
-// requests per Pod by verb and resource, how long Pods were unavailable, CPU and memory of the manager. The command can
-// draw each rollout, with a row for each Pod. Any manager with the same API can be measured, so that two managers can
-// be compared doing the same work:
+// requests per Pod by verb and resource, how long Pods were unavailable, CPU and memory of the manager. The command
+// can draw a picture of each rollout, with a row for each Pod. Any manager with the same API can be measured, so that
+// users can compare two managers that do the same work:
 //
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //

@@ -21,8 +21,8 @@ type options struct {
 	json, timeline string
 }
 
-// defaultManagerArgs contains the arguments of the reference manager. The manager creates NodeImages at once. With
-// the default delay of half a minute, their creation would be counted in a later phase.
+// defaultManagerArgs contains the arguments of the reference manager. The flags make the manager create NodeImages at
+// once, because with the default delay of half a minute, a later phase would count the creation of NodeImages.
 const defaultManagerArgs = "--metrics-addr=0 --health-probe-addr=0 --enable-pprof=false --nodeimage-creation-delay=0s"
 
 // parse parses the command line of a run. Errors name the flag, the value and the allowed values.
@@ -86,7 +86,7 @@ func locate(path string) (string, error) {
 	return "", fmt.Errorf("--manager %s: no such file; \"make build\" makes bin/kruise-manager", path)
 }
 
-// list splits a text at commas, and drops empty parts.
+// list splits a text at commas, and leaves out empty parts.
 func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }

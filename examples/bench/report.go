@@ -41,7 +41,7 @@ func writeReport(p place) error {
 	return nil
 }
 
-// report returns the report as Markdown. If a run does not exist, the sections of this run are left out.
+// report returns the report as Markdown. Sections about runs that do not exist are left out.
 func report(runs map[string]*bench.Result, admitted string) string {
 	p := &page{}
 	p.writef("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
@@ -216,7 +216,7 @@ func reportRepeats(p *page, runs map[string]*bench.Result) {
 		"rest: a rollout takes as long as they take for the manager's three writes a Pod and what follows from them.\n", 100*used/had)
 }
 
-// reportPace writes how fast the machine was during each run, so that readers can distinguish a slow machine from a
+// reportPace writes the speed of the machine during each run, so that readers can distinguish a slow machine from a
 // slow manager.
 func reportPace(p *page, runs map[string]*bench.Result) {
 	p.writef("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+

@@ -189,8 +189,8 @@ func untilCounted(ctx context.Context, c *served.Cluster, created int) (time.Dur
 	return time.Since(began), nil
 }
 
-// checkSpread returns an error if the measurement is meaningless: a subset has more Pods than its share, or a Pod has
-// no subset.
+// checkSpread returns an error if a subset has more Pods than its maximum, or a Pod has no subset, because the
+// measurement is then meaningless.
 func checkSpread(ctx context.Context, c *served.Cluster, o spreadOptions, created int) error {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(asked)); err != nil {
@@ -214,7 +214,7 @@ func checkSpread(ctx context.Context, c *served.Cluster, o spreadOptions, create
 }
 
 // requestsSince counts the manager's requests in the audit log from an offset on, by kind of request. Watches and
-// leases are left out, because their number does not grow with the number of Pods.
+// requests for Leases are left out, because their number does not grow with the number of Pods.
 func requestsSince(log string, offset int64) (map[string]int, error) {
 	requests, _, err := audit.Select(log, offset, func(r audit.Request) bool {
 		return strings.HasPrefix(r.UserAgent, "kruise-manager") && r.Resource != "leases" && r.Verb != "watch"

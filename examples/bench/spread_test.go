@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestSpread makes a small run. Each subset must have its share of the Pods, and the status writes must be counted.
+// TestSpread makes a small run. Each subset must have its share of the Pods, and the command must count the writes of
+// the status.
 func TestSpread(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

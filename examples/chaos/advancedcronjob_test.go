@@ -6,10 +6,10 @@ func advancedCronJobMutants() []mutant {
 	const act, control, watch, report = folder + "act.go", folder + "controller.go", folder + "watch.go", folder + "report.go"
 	const decide, runs, slots = "examples/kinds/advancedcronjob/decide.go", "examples/kinds/advancedcronjob/runs.go", "examples/kinds/advancedcronjob/schedule/slots.go"
 	found := schedules{tests: "./kinds/advancedcronjob"}
-	// The fault schedules compute the expected times with the same package, so the schedules cannot find a mistake in it.
+	// TestFaults computes the expected times with package schedule, and so cannot find a mistake in package schedule.
 	due := schedules{tests: "./kinds/advancedcronjob/schedule", only: "TestDue"}
 	remembered := schedules{tests: "./kinds/advancedcronjob", only: "TestStartedIsRemembered"}
-	// The fault schedules read jobs with the same code, so the schedules cannot find a mistake in this code.
+	// TestFaults reads jobs with the code that has these mistakes, and so cannot find the mistakes.
 	table := schedules{tests: "./kinds/advancedcronjob", only: "TestDecide"}
 	return []mutant{
 		{"what was stored is forgotten when jobs are gone", decide, "\tif stored != nil {\n\t\tat := stored.Time", "\tif stored != nil && len(runs) > 0 {\n\t\tat := stored.Time", found},

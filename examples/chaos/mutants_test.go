@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// mutant is a wrong edit of the code, which a test must find.
+// mutant is a planted mistake: an edit that makes the code wrong, and because of which a test must fail.
 type mutant struct {
 	name string
 	// file is the path from the root of the repository. The text old occurs in the file exactly once, and new replaces
@@ -22,9 +22,10 @@ type mutant struct {
 	schedules
 }
 
-// schedules says which fault schedules must find a mistake.
+// schedules says which test must fail because of a mistake. Most such tests run fault schedules, which are test runs
+// with random faults.
 type schedules struct {
-	tests string // the package
+	tests string // the package of the test
 	with  string // faults that every schedule contains, because the mistake is found only with them; see CLONESET_WITH
 	only  string // the test that finds the mistake if no fault schedule finds the mistake; empty for TestFaults
 	first int    // the seed of the first schedule, for a mistake that few schedules find
@@ -533,9 +534,9 @@ func mutants() []mutant {
 	}...)
 }
 
-// TestMutants checks that the fault schedules find mistakes. For each mistake, the test runs the schedules on code
-// with only this mistake. The environment variables MUTANTS and MUTANTS_DRAW select the mistakes; see sampleSize and
-// sample.
+// TestMutants checks that the tests find mistakes. For each selected mistake, TestMutants runs the tests on code with
+// only this mistake, and fails if the tests pass. The environment variables MUTANTS and MUTANTS_DRAW select the
+// mistakes; see sampleSize and sample.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -567,7 +568,7 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := regexp.MustCompile(`seed \d+: .*`).Find(out)
-			if m.only != "" { // a failure for another reason does not count
+			if m.only != "" { // the failure must be a failure of this test
 				found = regexp.MustCompile(`--- FAIL: ` + m.only + `[^\n]*(\n[^\n]+)?`).Find(out)
 			}
 			if err == nil || found == nil {
@@ -578,8 +579,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsAreCurrent checks that each mistake still applies to the code. The test takes no time, so a change of
-// the code that affects the list of mistakes is found at once.
+// TestMutantsAreCurrent checks that each mistake still applies to the code. TestMutantsAreCurrent fails at once after
+// a change of code to which a mistake no longer applies, while TestMutants takes long.
 func TestMutantsAreCurrent(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

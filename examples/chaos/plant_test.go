@@ -26,10 +26,10 @@ type mistake struct {
 	old, new string
 }
 
-// plant returns a file that contains all mistakes, of which the package's variable plantedMistake selects one. A
-// function with mistakes begins with a copy of its body for each mistake. The second result lists mistakes that need
-// a file of their own, because they are outside functions or in functions with labels. A copy of such a body would
-// declare the labels twice.
+// plant returns the source of a file with all mistakes; the value of the package's variable plantedMistake selects
+// the mistake that has an effect. A function with mistakes begins with a copy of its body for each mistake. The
+// second result lists the mistakes that need a file of their own: mistakes outside functions, and mistakes in
+// functions with labels, because copies of the body would declare the labels twice.
 func plant(source string, mistakes []mistake) (planted string, alone []int, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
@@ -74,7 +74,7 @@ func hasLabels(f *ast.FuncDecl) (has bool) {
 	return has
 }
 
-// field contains the test binaries with mistakes.
+// field compiles test binaries with mistakes, and stores their paths.
 type field struct {
 	parent *testing.T // the parent of all tests that use the same binaries
 

@@ -69,8 +69,8 @@ func TestSampleSize(t *testing.T) {
 	}
 }
 
-// TestSample: the same text selects the same mistakes, whatever the order of the list. Among 1000 texts, each mistake
-// is selected.
+// TestSample: the same text selects the same mistakes, whatever the order of the list. Each mistake is selected by at
+// least one of 1000 texts.
 func TestSample(t *testing.T) {
 	all := mutants()
 	names := func(of []mutant) (out []string) {

@@ -33,7 +33,7 @@ type Options struct {
 	Node string
 	// Sockets says where to find the sockets of the container runtimes.
 	Sockets Sockets
-	// Images says how images are pulled; the zero value allows no pull.
+	// Images configures the pulls of images; the zero value allows no pull.
 	Images Images
 	// Registry registers the metrics; nil means that there are no metrics.
 	Registry prometheus.Registerer
@@ -41,11 +41,11 @@ type Options struct {
 
 // Sockets says where to find the sockets of the container runtimes.
 type Sockets struct {
-	// File is the path of a socket: an absolute path, or a name in the directory Run. If File is empty, the endpoint in
-	// the kubelet's configuration and all usual paths are tried.
+	// File is the path of a socket: an absolute path, or a name in the directory Run. If File is empty, the agent
+	// tries the endpoint in the kubelet's configuration, and all usual paths.
 	File string
-	// Run is the directory in which the Node's /var/run is mounted for the agent. If the directory Run does not
-	// exist, the agent uses the paths of the Node.
+	// Run is the directory in the agent's container at which the Node's /var/run is mounted. If the directory does
+	// not exist, the agent uses the Node's own paths.
 	Run string
 	// KubeletConfig is the path of the kubelet's configuration. A missing file is not an error.
 	KubeletConfig string
@@ -110,7 +110,7 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	return d, err
 }
 
-// Ways contains the functions through which an agent's work reads from and writes to the API server.
+// Ways contains the functions with which an agent reads from and writes to the API server.
 type Ways struct {
 	Requests onnode.Requests
 	Restarts onnode.Options
@@ -142,7 +142,8 @@ func (w Ways) HookFailed(ctx context.Context, pod reason.Object, container strin
 	w.Restarts.Tell(ctx, onnode.HookFailed(pod, container, err))
 }
 
-// Work returns the work for a Pod: container restarts and reports.
+// Work returns the agent.Work for a Pod: restarts of containers, and reports about labels and annotations in the
+// environments of containers.
 func Work(w Ways) agent.Work {
 	return both(onnode.New(w.Requests, w.Restarts).Work, newMetadata(w.Report).work)
 }

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const within = time.Minute
 
-// node is a simulated Node with a runtime.
+// node is a simulated Node with a simulated container runtime.
 type node struct {
 	client.WithWatch
 	t         *testing.T
@@ -199,8 +199,8 @@ func health(d *daemon.Daemon) (int, string) {
 	return answer.Code, answer.Body.String()
 }
 
-// TestRestart: each request restarts only its containers, one request after the other, with few writes and an event
-// for the Pod.
+// TestRestart: each ContainerRecreateRequest restarts only the containers that the request names, one request after
+// the other, with few writes and an event for the Pod.
 func TestRestart(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})

@@ -31,8 +31,8 @@ const longestEvent = 1024
 const patience = 5 * time.Second
 
 // events sends Kubernetes events without client-go's recorder, which would cost the agent megabytes of memory. The
-// recorder's rate limit and aggregation are not needed, because a Node has few events, and equal events never occur
-// within seconds.
+// recorder's rate limit and aggregation are not needed, because the agent sends few events, and never sends equal
+// events within seconds.
 type events struct {
 	client *rest.RESTClient
 	node   string
@@ -58,7 +58,7 @@ func ofContainer(pod reason.Object, container string) corev1.ObjectReference {
 	}
 }
 
-// tellOfImages sends an event about a NodeImage or a job.
+// tellOfImages sends an event about a NodeImage, or about an ImagePullJob.
 func (e *events) tellOfImages(ctx context.Context, news images.Event) {
 	e.send(ctx, sourceImages, news.About, news.Type, news.Reason, news.Message)
 }

@@ -76,8 +76,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeStatus checks the status of a request: an ended request stays ended. A container counts as restarted only with
-// a newer instance that has run for long enough.
+// judgeStatus checks a write to the status of a request: an ended request stays ended, and a container counts as
+// restarted only if a newer instance has run for long enough.
 func (w *story) judgeStatus(before, after *request) {
 	if hasEnded(before) {
 		w.Failf("end", "%s: %+v becomes %+v", before.Name, before.Status, after.Status)
@@ -99,7 +99,8 @@ func (w *story) judgeStatus(before, after *request) {
 	}
 }
 
-// hasReturned reports whether the history of the Pod shows a new instance that was ready.
+// hasReturned reports whether any past version of the Pod's status shows a new instance of the container that was
+// ready.
 func (w *story) hasReturned(r *request, c *v1beta1.ContainerRecreateRequestContainer) bool {
 	return slices.ContainsFunc(w.Server.Events(&corev1.Pod{}), func(e faultapi.Event) bool {
 		pod, ok := e.Object.(*corev1.Pod)
@@ -112,7 +113,8 @@ func (w *story) hasReturned(r *request, c *v1beta1.ContainerRecreateRequestConta
 	})
 }
 
-// judgeReport checks the write of a report: the report describes the instances correctly, and no other field changes.
+// judgeReport checks the write of a report about the environments of containers: the report describes the container
+// instances correctly, and no other field of the Pod changes.
 func (w *story) judgeReport(before, after *corev1.Pod) {
 	report, err := runtimemeta.Decode(after.Annotations[apps.AnnotationRuntimeContainersMeta])
 	w.must(err)
@@ -141,7 +143,8 @@ func (w *story) judgeReport(before, after *corev1.Pod) {
 }
 
 // judgeEnv checks an in-place update that has ended: all containers in the Pod's status run with the new label value.
-// Instances that are not in the status are not checked, because the label may have changed twice.
+// Instances that are not in the status are not checked, because a second change of the label may concern these
+// instances.
 func (w *story) judgeEnv(pod *corev1.Pod) {
 	for _, i := range w.Nodes.Instances() {
 		s := podstate.ContainerStatus(pod, i.Name)
@@ -151,7 +154,7 @@ func (w *story) judgeEnv(pod *corev1.Pod) {
 	}
 }
 
-// record collects the instances, and the stops that the requests' statuses record.
+// record collects the container instances, and the stops of containers that are recorded in the statuses of requests.
 func (w *story) record() {
 	for _, i := range w.Nodes.Instances() {
 		w.ran[i.ID] = i
@@ -166,7 +169,7 @@ func (w *story) record() {
 	}
 }
 
-// check checks the stops and events of the last step.
+// check checks the stops of containers, and the agent's events, since the last call.
 func (w *story) check() {
 	w.record()
 	var stops []faultapi.Instance
@@ -192,8 +195,8 @@ func (w *story) check() {
 	}
 }
 
-// judgeStop checks a stop: a reason was recorded before, each request stops an instance only once and in the right
-// order, and the Pod is out of service if the request wants that.
+// judgeStop checks a stop of a container: a reason was recorded before, each request stops an instance only once and
+// in the right order, and the Pod is not ready if the request has an unreadyGracePeriodSeconds.
 func (w *story) judgeStop(i faultapi.Instance) {
 	orders := w.ordered[i.ID]
 	if len(orders) == 0 && !w.wasOutdated(i) {
@@ -211,7 +214,8 @@ func (w *story) judgeStop(i faultapi.Instance) {
 	}
 }
 
-// judgeOrder checks a stop for a request. isCause is false if the stop was already in progress for another reason.
+// judgeOrder checks a stop of a container for a request. isCause is false if the stop was already in progress for
+// another reason.
 func (w *story) judgeOrder(r *request, o order, i faultapi.Instance, isCause bool) {
 	if r.Labels[apps.LabelRequestPodUID] != string(i.Pod.UID) || o.container != i.Name {
 		w.Failf("other", "%s is stopped for request %s, which is for Pod %s", i.ID, r.Name, r.Labels[apps.LabelRequestPodUID])
@@ -235,7 +239,7 @@ func (w *story) judgeOrder(r *request, o order, i faultapi.Instance, isCause boo
 	}
 }
 
-// holders returns the keys of the requests that keep a Pod out of service.
+// holders returns the keys of the requests with an entry in the readiness gate of a Pod, which keeps the Pod unready.
 func (w *story) holders(pod *corev1.Pod) (keys []string) {
 	all, err := podreadiness.Holders(pod, apps.ConditionKruisePodReady)
 	w.must(err)
@@ -260,9 +264,9 @@ func (w *story) wasOutdated(i faultapi.Instance) bool {
 	})
 }
 
-// converged checks the final state: every request has ended, unless a container never becomes ready again; then the
-// waiting requests say so. No request and no agent keeps a Pod out of service. The agent makes no more calls to the
-// runtime except the regular check.
+// converged checks the final state: every request has ended, unless a container never becomes ready again; the
+// requests that wait for it then name the request in progress. No request and no agent keeps a Pod unready. The agent
+// makes no more calls to the container runtime except the regular check.
 func (w *story) converged() {
 	stands := map[types.UID]string{}
 	for _, r := range w.requests() {
@@ -328,7 +332,7 @@ func (w *story) judgeWait(r *request, first string) {
 	w.Failf("stuck", "%s, behind %q: %+v", r.Name, first, r.Status)
 }
 
-// judgeIdle checks that an idle agent only asks the runtime for its name, once a minute.
+// judgeIdle checks that an idle agent calls only the Version method of the container runtime, once a minute.
 func (w *story) judgeIdle() {
 	before := w.runtime.Calls()
 	for range 12 {

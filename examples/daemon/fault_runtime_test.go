@@ -94,8 +94,8 @@ func (w *story) agent(ctx context.Context, p *chaos.Process, mgr manager.Manager
 		})))
 }
 
-// steady replaces the error texts of calls without a response by a fixed text, because a deadline and a broken
-// connection race, and the text would make the schedule nondeterministic.
+// steady replaces the error of each call without a response by a fixed error. Otherwise either a deadline or a broken
+// connection would end the call first, and the different texts would make the fault schedule nondeterministic.
 type steady struct{ *cri.Runtimes }
 
 func unanswered(err error) error {
@@ -193,7 +193,8 @@ func (a *onHome) Pod(name types.NamespacedName) *corev1.Pod {
 	return pod
 }
 
-// needs reports whether the agent's cache shows a reason to stop a container of a Pod.
+// needs reports whether the agent's cache shows a reason to stop a container of a Pod: a request, or an in-place
+// update.
 func (a *onHome) needs(pod *corev1.Pod) bool {
 	found, wait := a.cached.Of(client.ObjectKeyFromObject(pod))
 	return wait > 0 || isUpdating(pod) || slices.ContainsFunc(found, func(r *request) bool {
@@ -241,7 +242,7 @@ func patchPod(mgr manager.Manager) func(context.Context, types.NamespacedName, [
 	}
 }
 
-// note changes fields of the story that goroutines of the agent and the runtime share.
+// note changes, under a lock, fields of the story that goroutines of the agent and the container runtime also use.
 func (w *story) note(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,14 +251,15 @@ func (w *story) note(change func()) {
 
 func (w *story) tell(news ...string) { w.note(func() { w.told = append(w.told, news...) }) }
 
-// gate makes calls to the runtime wait for the schedule.
+// gate makes each call to the container runtime wait until the fault schedule lets the call continue.
 type gate struct {
 	*onHome
 
 	machine *machine
 }
 
-// Next implements fakecri.Faults. A stop may be carried out after the agent has stopped waiting for the response.
+// Next implements fakecri.Faults. The runtime may stop a container after the agent has stopped waiting for the
+// response.
 func (g *gate) Next(ctx context.Context, method string, request any) fakecri.Fault {
 	id := target(request)
 	if method == "StopContainer" {
@@ -322,7 +324,8 @@ func target(request any) string {
 	return ""
 }
 
-// judgeNeed checks that no stop begins after a complete pass of the agent has found no reason for a stop.
+// judgeNeed checks that the agent begins no stop of a container if its last complete reconciliation of the Pod has
+// found no reason for a stop.
 func (g *gate) judgeNeed(id string) {
 	uid, _, _ := strings.Cut(id, "/")
 	g.note(func() {

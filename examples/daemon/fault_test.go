@@ -35,11 +35,12 @@ import (
 
 // TestFaults runs an agent and the controller of ContainerRecreateRequests. The runtime hangs, fails, drops
 // connections and restarts, and knows changes before the kubelet reports them. No container is stopped without a
-// recorded reason, or twice for a request. A request succeeds only with new instances. In the end every request has
-// ended or says why not, every Pod is in service again, and the agent is idle.
+// recorded reason, or twice for a request. A request succeeds only if new container instances run. In the end every
+// request has ended, or its status gives the reason why not, every Pod is in service again, and the agent is idle.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
-// TestFaultsReplay checks that a schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, faults(t), 5) }
 
 func faults(t testing.TB) chaos.Plan {
@@ -63,12 +64,13 @@ func faults(t testing.TB) chaos.Plan {
 
 type request = v1beta1.ContainerRecreateRequest
 
-// story is the state of one schedule of the test: two Pods on a Node, and requests with four names.
+// story is the state of a fault schedule, that is a test run with random faults: two Pods on a Node, and
+// ContainerRecreateRequests with four names.
 type story struct {
 	*chaos.World
 
 	denied bool
-	// quick means that the runtime responds at once. trouble is the fault of all responses.
+	// quick is true if the container runtime responds at once. trouble is the fault of all responses.
 	quick   bool
 	trouble fakecri.Kind
 	runtime *fakecri.Server // the runtime of the running agent
@@ -81,10 +83,10 @@ type story struct {
 	stops []faultapi.Instance // since the last check
 	told  []string            // since the last check
 	late  []string            // stops that the agent has requested without a reason
-	idle  map[types.UID]bool  // Pods for which a complete pass of the agent has found no reason for a stop
+	idle  map[types.UID]bool  // Pods whose last complete reconciliation by the agent has found no reason for a stop
 }
 
-// order is a recorded stop: the request and the container.
+// order identifies a stop that is recorded in the status of a request: the request and the container.
 type order struct {
 	request   types.UID
 	container string
@@ -171,8 +173,8 @@ func (w *story) pod(name string) *corev1.Pod {
 
 func (w *story) anyName() string { return fmt.Sprint("web-", w.Rand().IntN(2)) }
 
-// makePod creates a random Pod: with or without a readiness gate, a preStop hook, a label in the environment, or an
-// end of the Pod.
+// makePod creates a random Pod: with or without a readiness gate, a preStop hook, a label in the environment, or
+// containers that end.
 func (w *story) makePod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name, Labels: map[string]string{zone: "a"}}}
 	pod.Spec = corev1.PodSpec{
@@ -320,7 +322,8 @@ func (w *story) update(name string, status corev1.ConditionStatus) {
 	w.must(w.User.Status().Update(context.Background(), pod))
 }
 
-// finishAll plays the controller of the Pods: an in-place update ends when a report covers the present instances.
+// finishAll acts as the controller of the Pods: an in-place update ends when the agent's report is about the present
+// container instances.
 func (w *story) finishAll() (changed bool) {
 	for _, pod := range w.pods() {
 		if c := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady); c == nil || c.Status != corev1.ConditionFalse || !isReported(pod) {

@@ -21,8 +21,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestTakeOverMidway: requests that the manager and the daemon of OpenKruise 1.9.0 have left in any state, stored as
-// v1alpha1, all succeed. A container that OpenKruise's daemon has stopped is not stopped again.
+// TestTakeOverMidway: the agent completes ContainerRecreateRequests that the manager and the daemon of OpenKruise
+// 1.9.0 have left in any state, stored as v1alpha1. All requests succeed, and a container that OpenKruise's daemon
+// has stopped is not stopped again.
 func TestTakeOverMidway(t *testing.T) {
 	n := newNode(t)
 	n.installReleased()
@@ -31,7 +32,7 @@ func TestTakeOverMidway(t *testing.T) {
 		name    string
 		status  map[string]any
 		unready bool
-		// away means that container app has ended. back means that the kubelet has started app again.
+		// away is true if the container app has ended. back is true if the kubelet has started app again.
 		away, back bool
 	}{
 		{name: "new"},

@@ -19,15 +19,15 @@ import (
 	"github.com/workloadkit/workloadkit/node/pullsecret/execprovider"
 )
 
-// Images says how images are pulled.
+// Images configures the pulls of images.
 type Images struct {
 	// Bounds limit the pulls.
 	Bounds imagepull.Bounds
-	// Root is the directory in which the Node's / is mounted for the agent, for the free disk; needed if Bounds.Floor
-	// is set.
+	// Root is the directory in the agent's container at which the Node's root directory is mounted. The agent
+	// measures the free disk space there, if Bounds.Floor is set.
 	Root string
-	// Providers is the path of the configuration of credential providers. Plugins is the directory of their programs.
-	// If the configuration file does not exist, there are no providers.
+	// Providers is the path of the configuration of the kubelet's credential providers. Plugins is the directory of
+	// the providers' programs. If the configuration file does not exist, there are no providers.
 	Providers, Plugins string
 }
 

@@ -75,9 +75,9 @@ func (n *node) reported(obj *v1beta1.NodeImage) (out []string) {
 	return out
 }
 
-// TestImages: the agent pulls the images of its NodeImage with the right credentials and two writes for each pull,
-// while only the RBAC rules and policies of the manifests are installed. An image with the policy Keep is pulled
-// again after its removal.
+// TestImages: the agent pulls the images in the NodeImage with the right credentials, and with two writes for each
+// pull. The agent has only the permissions of the manifests. An image with the policy Keep is pulled again after its
+// removal from the Node.
 func TestImages(t *testing.T) {
 	n := newNode(t)
 	n.installRights()
@@ -149,7 +149,7 @@ func (n *node) pullSecret(name, registry, credential string) {
 	n.t.Cleanup(func() { _ = n.Delete(context.Background(), secret) })
 }
 
-// TestImagesIdle: a new agent on a Node with all images present writes no report again.
+// TestImagesIdle: if all images are present on the Node, a new agent process does not write the reports again.
 func TestImagesIdle(t *testing.T) {
 	n := newNode(t)
 	obj := n.nodeImage(map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{tag("1.29", corev1.PullIfNotPresent)}}})

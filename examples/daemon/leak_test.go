@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri"
 )
 
-// TestNothingIsLeft: a runtime fails in 200 calls, fails to stop containers, and restarts 200 times. When the runtime
-// works again, the agent has as many goroutines as before and one connection, and makes no more calls.
+// TestNothingIsLeft: after 200 failed calls to the container runtime, failed stops of containers and 200 restarts of
+// the runtime, the agent has as many goroutines as before and a single connection, and makes no more calls.
 func TestNothingIsLeft(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})
@@ -83,7 +83,8 @@ func (n *node) poke(pods []*corev1.Pod) {
 	}
 }
 
-// abandoned waits until a container is being stopped or the request has ended, and deletes the request.
+// abandoned waits until the agent is stopping a container for a request or the request has ended, and then deletes
+// the request.
 func (n *node) abandoned(r *v1beta1.ContainerRecreateRequest, hangs bool) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, within, func(ctx context.Context) error {
@@ -121,7 +122,7 @@ func (n *node) silent() {
 	})
 }
 
-// own returns the stacks of all goroutines of the agent and of connections to runtimes.
+// own returns the stacks of all goroutines of the agent and of its connections to container runtimes.
 func own(t *testing.T) (stacks []string) {
 	t.Helper()
 	var all bytes.Buffer

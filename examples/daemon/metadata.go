@@ -50,8 +50,8 @@ type written struct {
 	at     time.Time
 }
 
-// lateCache is how long the cache may take to show a report that was written. After this time, another writer must
-// have changed the report.
+// lateCache is how long the cache may take to show a report that the agent has written. If the cache does not show
+// the report after this time, another client has overwritten the report.
 const lateCache = 5 * time.Second
 
 func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error) *metadata {
@@ -95,7 +95,7 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	}
 	again = m.again(pod.Pod)
 	if step.Changed && again <= 0 {
-		again = lateCache // checks again, in case another writer reverts the report before the cache shows the report
+		again = lateCache // checks later whether another client has overwritten the report
 	}
 	return again, failed
 }
@@ -113,8 +113,7 @@ func (m *metadata) instances(ctx context.Context, pod *agent.Pod) ([]runtimemeta
 	return out, err
 }
 
-// read reads the environments of the containers with the given IDs. If an environment cannot be read, the work
-// continues without this environment.
+// read reads the environments of the containers with the given IDs. Environments that cannot be read are left out.
 func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtimemeta.Instance, ids []string) error {
 	var errs []error
 	for _, id := range ids {
@@ -178,9 +177,9 @@ func (m *metadata) stop(pod *agent.Pod, id, name string) {
 }
 
 // These are the intervals at which the agent checks a Pod during an in-place update. A kubelet restarts a container
-// within about a tenth of a second, and evaluates the Pod's readiness a second later. If the readiness gate is
-// already open at this time, the Pod becomes ready a second earlier. So the agent checks often just after a change of
-// the Pod's spec.
+// within about a tenth of a second, and evaluates the Pod's readiness a second later. The Pod becomes ready a second
+// earlier if its readiness gate, which opens only after the agent's report, is already open at this time. So the
+// agent checks often just after a change of the Pod's spec.
 const (
 	restarting      = 2 * time.Second // the time after a change of the spec with the shortest interval
 	restartingLooks = 20 * time.Millisecond
@@ -189,8 +188,8 @@ const (
 	seldomLooks     = 5 * time.Second
 )
 
-// again returns the time until the next check of a Pod during an in-place update. Checks are needed because the
-// runtime knows a new instance before the kubelet reports the instance.
+// again returns the time until the next check of a Pod during an in-place update. The agent checks the container
+// runtime, because the runtime lists a new container instance before the kubelet reports the instance.
 func (m *metadata) again(pod *corev1.Pod) time.Duration {
 	condition := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
 	if condition == nil || condition.Status != corev1.ConditionFalse {

@@ -19,8 +19,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestEnvFromMetadata: a changed annotation that is a container's environment variable is updated in place. The agent
-// restarts only this container, once, and reports the new value, with only the permissions of the manifests.
+// TestEnvFromMetadata: if a container has an environment variable with the value of an annotation, a change of the
+// annotation is an in-place update. The agent restarts only this container, once, and reports the new value. The
+// agent has only the permissions of the manifests.
 func TestEnvFromMetadata(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})

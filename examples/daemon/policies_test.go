@@ -104,8 +104,8 @@ func TestAgentIsBoundToItsNode(t *testing.T) {
 	}
 }
 
-// sendHostile sends the writes of a compromised agent: for a request and a Pod of its own Node, and for a request and
-// a Pod of another Node.
+// sendHostile sends the writes of a compromised agent: to a ContainerRecreateRequest and a Pod of the agent's own
+// Node, and to a ContainerRecreateRequest and a Pod of another Node.
 func (n *node) sendHostile(account *rest.Config, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, foreignRequest *v1beta1.ContainerRecreateRequest, foreign *corev1.Pod) {
 	n.t.Helper()
 	httpClient, err := rest.HTTPClientFor(account)
@@ -261,7 +261,7 @@ func TestAgentsAloneWaitForTheManager(t *testing.T) {
 		}
 		return nil
 	})
-	n.pod("second", "app") // becomes ready only through a status write
+	n.pod("second", "app") // waits until the kubelet has written the status
 	if err := statusOf(n, pod, note); err != nil {
 		t.Error(err)
 	}
@@ -277,8 +277,8 @@ func (n *node) as(account *rest.Config) client.Client {
 	return c
 }
 
-// TestAgentNeedsNoMore: the agent carries out a request with only the permissions of the manifests and the policies,
-// and no call is refused.
+// TestAgentNeedsNoMore: the permissions and policies of the manifests are enough for an agent that carries out a
+// ContainerRecreateRequest: the API server refuses no call.
 func TestAgentNeedsNoMore(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})

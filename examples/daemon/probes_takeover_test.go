@@ -19,9 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestProbesTakeOver: OpenKruise 1.9 has left a PodProbeMarker, the NodePodProbe of a Node, and marks on Pods.
-// Manager and agent write neither the NodePodProbe nor the PodProbeMarker, write each Pod once to record the marks,
-// and restart no container. After the deletion of the PodProbeMarker, the marks are removed.
+// TestProbesTakeOver: OpenKruise 1.9 has left a PodProbeMarker, the NodePodProbe of a Node, and marks (labels,
+// annotations and conditions for probe results) on Pods. Manager and agent write neither the NodePodProbe nor the
+// PodProbeMarker, write each Pod once to record the marks in an annotation, and restart no container. After the
+// deletion of the PodProbeMarker, the marks are removed.
 func TestProbesTakeOver(t *testing.T) {
 	n := newNode(t)
 	pods := []*corev1.Pod{n.pod("web-b", "app"), n.pod("web-a", "app")} // OpenKruise lists Pods in the order of their creation
@@ -86,7 +87,7 @@ func TestProbesTakeOver(t *testing.T) {
 	}
 }
 
-// replaceList replaces the NodePodProbe of the Node, because another test may have left an object.
+// replaceList creates the NodePodProbe of the Node, after deleting an object that another test may have left.
 func (n *node) replaceList(list *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) {
 	n.t.Helper()
 	old := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: list.Name}}

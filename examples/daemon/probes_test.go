@@ -60,8 +60,9 @@ func (n *node) marked(pod *corev1.Pod, labels map[string]string, conditions map[
 	})
 }
 
-// TestProbes: the results of two probes of a container are written to the Pod, only when the results change. The
-// marks are removed when a probe or the marker is deleted, or when the selector does not match any more.
+// TestProbes: the results of two probes of a container are written into the Pod's labels and conditions, only when
+// the results change. The labels and conditions are removed when a probe or the PodProbeMarker is deleted, or when
+// the selector does not match any more.
 func TestProbes(t *testing.T) {
 	n := newNode(t)
 	controllertest.Serve(t, n.cp, n, manager.Options{})
@@ -139,8 +140,8 @@ func (n *node) told(pod *corev1.Pod, reasons ...string) {
 	})
 }
 
-// TestLiveness: containers that fail liveness probes restart within a budget of one Pod, with growing waits. The
-// Pod's spec has no liveness probe for the kubelet, and each restart has an event.
+// TestLiveness: containers that fail liveness probes restart, with growing waits, and only as a PodUnavailableBudget
+// of one Pod allows. The Pod's spec has no liveness probe for the kubelet, and each restart has an event.
 func TestLiveness(t *testing.T) {
 	n := newNode(t)
 	gates := apps.DefaultGates()
@@ -195,7 +196,7 @@ func TestLiveness(t *testing.T) {
 	n.told(&pods.Items[0], apps.EventLivenessFailed)
 }
 
-// collect adds the existing requests for restarts to known.
+// collect adds the existing ContainerRecreateRequests to known.
 func (n *node) collect(ctx context.Context, known map[types.UID]v1beta1.ContainerRecreateRequest) {
 	n.t.Helper()
 	var list v1beta1.ContainerRecreateRequestList

@@ -58,8 +58,8 @@ func (n *node) installReleased() {
 }
 
 // TestManagerOfOpenKruise: with a manager of OpenKruise 1.9.0, the API server serves requests only in v1alpha1. The
-// manager writes into an annotation when the Pod became unready. The agent then restarts the container, with only the
-// permissions of the manifests.
+// manager writes the time at which the Pod became unready into an annotation. The agent then restarts the container,
+// with only the permissions of the manifests.
 func TestManagerOfOpenKruise(t *testing.T) {
 	n := newNode(t)
 	n.installRights()

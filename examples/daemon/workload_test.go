@@ -108,8 +108,8 @@ func (n *node) workload(name string, replicas int32, preStop int64) *v1beta1.Clo
 	return cs
 }
 
-// most watches a list until stop is called. stop returns the largest number of objects for which counts was true at
-// the same time.
+// most watches the objects of a list until stop is called. stop returns the largest number of objects for which
+// counts returned true at the same time.
 func (n *node) most(list client.ObjectList, counts func(client.Object) bool) (stop func() int) {
 	n.t.Helper()
 	w, err := n.Watch(n.t.Context(), list, client.InNamespace(n.namespace))
@@ -201,7 +201,8 @@ func TestRestartOfWorkload(t *testing.T) {
 	})
 }
 
-// TestRestartKeepsItsShare: while a container takes longer to stop than the budget's timeout, no other Pod restarts.
+// TestRestartKeepsItsShare: if a container takes longer to stop than the time for which a budget counts an admitted
+// disruption, still no other Pod restarts meanwhile.
 func TestRestartKeepsItsShare(t *testing.T) {
 	n := newNode(t)
 	n.serve()

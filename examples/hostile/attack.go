@@ -106,7 +106,7 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	return answersOf(&group, t), nil
 }
 
-// answersOf returns a function that waits until all attacks have ended, and returns the response codes.
+// answersOf returns a function that waits until all attacks have ended, and returns the counts of the response codes.
 func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int {
 	return func() map[string]map[string]int {
 		group.Wait()
@@ -116,8 +116,8 @@ func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int
 	}
 }
 
-// writeCRDs changes parts of CRDs that do not affect objects, in kinds that the Pod webhook reads. Each write makes the
-// API server close the watches of a kind.
+// writeCRDs changes fields of CRDs without an effect on objects, for kinds whose objects the Pod webhook reads. Each
+// write makes the API server close the watches of a kind.
 func (c *cluster) writeCRDs(ctx context.Context) string {
 	for _, name := range []string{"sidecarsets.apps.kruise.io", "podunavailablebudgets.policy.kruise.io"} {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
@@ -195,7 +195,8 @@ func (v *villain) store(ctx context.Context, path, name string, body []byte) str
 	return created + ", read " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
-// posts returns functions that make request bodies, by path. No API server would send such bodies.
+// posts returns functions that make bodies of requests to the webhooks, by path. No API server would send such
+// bodies.
 func posts() map[string]func() io.Reader {
 	const many = 300 << 20
 	return map[string]func() io.Reader{

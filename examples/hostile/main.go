@@ -1,18 +1,19 @@
-// Command hostile attacks a cluster from one namespace by all known means, and measures how much another namespace is
-// affected. The command runs on a real control plane with simulated Nodes. A user with the role edit in the namespace
-// "hostile" creates the objects of package internal/hostile, writes harmful values into the namespace's Pods, and
-// causes reconciles again and again. A client of the webhooks' port sends requests that no API server would send, or
-// opens connections and sends nothing. In the namespace "quiet", a CloneSet is updated in place again and again,
-// another CloneSet is changed every second, Pods with sidecars are created, and a client watches CloneSets in their old
-// API version. The Pods of both namespaces get sidecars from the same SidecarSet. An attacker with a node agent's token
-// creates the objects of internal/hostile too, and writes to the objects of its Node in bursts.
+// Command hostile attacks a cluster from one namespace by all known means, and measures the effect on another
+// namespace. The command runs on a real control plane with simulated Nodes. A user with the role edit in the
+// namespace "hostile" creates the objects of package internal/hostile, writes harmful values into the namespace's
+// Pods, and causes reconciles again and again. Another attacker connects to the webhooks' port and sends requests
+// that no API server would send, or opens connections and sends nothing. In the namespace "quiet", a CloneSet is
+// updated in place again and again, another CloneSet is changed every second, Pods with sidecars are created, and a
+// client watches CloneSets in their old API version. The Pods of both namespaces get sidecars from the same
+// SidecarSet. An attacker with a node agent's token creates the objects of internal/hostile too, and writes to the
+// objects of its Node in bursts.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
 // The command fails in any of these cases: the median duration of a rollout is more than 20 % longer than without the
-// attack; a change or a Pod is refused; the admission of a Pod takes 10 seconds; the watch ends or is 10 seconds
-// behind; the agent's token can make a write that must be refused; the manager needs more memory than its container
-// has.
+// attack; a change or a Pod is refused; the admission of a Pod takes 10 seconds; the watch ends, or shows a change
+// only after 10 seconds; a write with the agent's token succeeds that must be refused; the manager needs more memory
+// than the memory limit of its container.
 package main
 
 import (
@@ -42,8 +43,8 @@ type options struct {
 
 const (
 	mostSlower = 1.2
-	// mostBehind is the largest allowed delay of an event in a watch. An API server that waits for its webhooks gives
-	// up after 10 seconds.
+	// mostBehind is the largest allowed delay of an event in a watch. By default an API server waits 10 seconds for a
+	// webhook.
 	mostBehind = 10 * time.Second
 	// mostMemory is the memory limit of the manager's container, in MiB.
 	mostMemory = 512

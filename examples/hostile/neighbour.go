@@ -24,7 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// neighbour is a user of another namespace: a CloneSet, and a client that watches CloneSets in their old API version.
+// neighbour is the user of the namespace that is not attacked, with a CloneSet and a client that watches CloneSets in
+// their old API version.
 type neighbour struct {
 	c    *cluster
 	cs   *v1beta1.CloneSet
@@ -39,8 +40,8 @@ type neighbour struct {
 	pods   []time.Duration      // durations of the creation of Pods with sidecars
 }
 
-// startDelay is how long the neighbour's containers take to start, as real containers do. Without the delay, a
-// rollout would keep the API server busy all the time, and any load would make the rollout slower.
+// startDelay is how long the neighbour's containers take to start, as real containers also need some time. Without
+// the delay, a rollout would keep the API server busy all the time, and any other load would make the rollout slower.
 const startDelay = "1s"
 
 // patience is the longest time that a rollout may take.
@@ -196,7 +197,7 @@ func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	return clock.RealClock{}.Since(began), n.lost
 }
 
-// settled waits until all Pods of the CloneSet are as wanted.
+// settled waits until all Pods of the CloneSet are available and updated.
 func (n *neighbour) settled(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := n.c.Get(ctx, client.ObjectKeyFromObject(n.cs), n.cs); err != nil {

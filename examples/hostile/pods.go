@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// pestered is the number of the attacker's own CloneSets with Pods.
+// pestered is the number of CloneSets with Pods that the attacker creates.
 const pestered = 10
 
 // pester creates CloneSets, and writes harmful values into their Pods. The controller reads these values, and each
@@ -60,7 +60,8 @@ func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	return answer
 }
 
-// hold opens connections from another address, and sends only the beginning of reviews.
+// hold opens connections to the webhooks' port from another client address, and sends only the beginning of each
+// request.
 func (c *cluster) hold(ctx context.Context) string {
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second},

@@ -28,8 +28,8 @@ import (
 
 const (
 	system = "kruise-system"
-	// robbed is the number of Pods on the Node of the attacking agent, and perPod the number of requests for each Pod.
-	// The attacker writes nearly all of them again and again.
+	// robbed is the number of Pods on the Node of the attacking agent, and perPod is the number of
+	// ContainerRecreateRequests for each Pod. The attacker writes nearly all of these requests again and again.
 	robbed, perPod = 20, 10
 	// writers is the number of writers in a burst that write at the same time.
 	writers = 8
@@ -46,7 +46,8 @@ type stolen struct {
 	bystander *corev1.Pod
 }
 
-// bindAgents installs the roles of node agents, which are restricted by policies or by the manager's webhook.
+// bindAgents installs the roles of node agents, and the policies or the manager's webhook that restrict agents to
+// their own Nodes.
 func bindAgents(ctx context.Context, c client.Client, byWebhook bool) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system, Labels: map[string]string{"control-plane": "openkruise"}}}
 	if err := c.Create(ctx, namespace); err != nil {
@@ -176,15 +177,15 @@ func (s *stolen) renew(ctx context.Context) error {
 	return nil
 }
 
-// agentAttack is the prefix of the names of the agent's attacks. refused is the suffix of the names of attacks that
-// must be refused.
+// agentAttack is the prefix of the names of attacks by the agent. refused is the suffix of the names of attacks that
+// the API server must refuse.
 const agentAttack, refused = "agent: ", " (refused)"
 
-// large is the size in bytes above which the API server takes seconds for a write.
+// large is the size of a write, in bytes, above which the API server takes seconds for the write.
 const large = 256 << 10
 
 // begin starts the attacks of the agent. The pauses between large writes are as long as the pauses between the
-// creations of objects.
+// creations of objects in the other attacks.
 func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once func(context.Context) string), o options) {
 	repeat("users ask for restarts", 0, time.Second, func(ctx context.Context) string {
 		if err := s.renew(ctx); err != nil {
@@ -209,8 +210,8 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 }
 
 // burst sends writes for a second, each write as soon as the API server has answered the previous write. Some writes
-// change the phases of requests back and forth. The other writes are annotations of the largest allowed size, each
-// time with other content.
+// change the phases of ContainerRecreateRequests back and forth. The other writes set annotations of the largest
+// allowed size, each time with other content.
 func (s *stolen) burst(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -239,7 +240,8 @@ func (s *stolen) burst(ctx context.Context) string {
 	return fmt.Sprintf("%d writes and more", total/100*100)
 }
 
-// succeeded returns an error for each attack of the agent that should have been refused but succeeded.
+// succeeded returns an error for each request of the agent that the API server should have refused, and has not
+// refused.
 func succeeded(attacks map[string]map[string]int) (errs []error) {
 	for name, answers := range attacks {
 		for answer := range answers {

@@ -38,8 +38,8 @@ type cluster struct {
 	kubeconfig string
 }
 
-// fresh returns the control plane, without the cluster-wide objects that an earlier test has installed and without
-// objects that a manager has left.
+// fresh returns a client of the control plane, after deleting the cluster-wide objects that an earlier test has
+// installed, and the objects that a manager has left.
 func fresh(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -74,9 +74,9 @@ func fresh(t testing.TB) *cluster {
 	return out
 }
 
-// letGo removes the finalizers of an object that is not deleted. When a CRD is deleted, the API server looks for the
-// CRD's objects without a time limit, in a storage that is replaced at each change of the CRD. In rare runs this
-// search never ends.
+// letGo removes the finalizers of an object whose deletion does not end. Before the API server deletes a CRD, the API
+// server looks for the CRD's objects without a time limit, in a storage that is replaced at each change of the CRD.
+// In rare runs this search never ends.
 func (c *cluster) letGo(ctx context.Context, obj client.Object) {
 	c.t.Logf("%s does not go away: %v", obj.GetName(), c.conditions(obj))
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -85,7 +85,7 @@ func (c *cluster) letGo(ctx context.Context, obj client.Object) {
 	}
 }
 
-// conditions returns the present conditions of the object, which say why the object is not deleted.
+// conditions returns the present conditions of an object, which show why the deletion does not end.
 func (c *cluster) conditions(obj client.Object) any {
 	kind, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -202,8 +202,9 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-// withoutTimes removes from policies the times in managedFields. Once the API server has written the status of a
-// policy, the next application renews these times. The generation of a policy still shows a change.
+// withoutTimes removes the times in managedFields from policies. After the API server has written the status of a
+// policy, the next server-side apply sets new times without another change. The generation of a policy would show a
+// real change.
 func withoutTimes(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	for _, obj := range objects {
 		if obj.GetKind() == "ValidatingAdmissionPolicy" {
@@ -228,8 +229,8 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
 					})
-					// Objects without a namespace affect all namespaces, so no role for a namespace lets users write such an object.
-					// A ResourceDistribution may also contain a Secret.
+					// Cluster-scoped objects affect all namespaces, so no aggregated role for a namespace lets users
+					// write such an object. A ResourceDistribution may also contain a Secret.
 					grants := slices.Contains(want, verb) && (verb == "get" || !k.ClusterScoped) && k.Resource != "resourcedistributions"
 					if granted != grants {
 						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
@@ -257,8 +258,8 @@ func (c *cluster) checkPods() {
 	if len(nodes) != 2 {
 		c.t.Errorf("Pods by Node are %v, want one on each of two", nodes)
 	}
-	// The API server warns if a running Pod breaks the rules. The agents' Pods do, because the sockets of container
-	// runtimes belong to root.
+	// The API server warns if a running Pod breaks the rules of the Pod security standard. The Pods of agents break a
+	// rule, because the sockets of container runtimes belong to root.
 	out, err := kubectl(c.t, "--kubeconfig", c.kubeconfig, "label", "--dry-run=server", "--overwrite", "--warnings-as-errors",
 		"namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	if err == nil || !strings.Contains(err.Error(), "kruise-daemon-") || strings.Contains(err.Error(), "kruise-controller-manager") {
@@ -275,7 +276,7 @@ func TestHelmRelease(t *testing.T) {
 		t.Helper()
 		return must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig, "--namespace", "default")...))
 	}
-	// The release takes over the cluster roles of the other tests.
+	// The Helm release becomes the owner of the ClusterRoles that other tests have left.
 	upgrade := []string{
 		"upgrade", "--install", "kruise", "examples/charts/kruise", "--take-ownership", "--force-conflicts", "--wait", "--timeout=2m",
 		"--set", "installation.namespace=" + elsewhere,
@@ -335,7 +336,7 @@ func TestHelmRelease(t *testing.T) {
 	}
 }
 
-// follow carries out the notes that the chart prints after an installation, and checks the result.
+// follow runs the commands in the notes that the chart prints after an installation, and checks the result.
 func (c *cluster) follow(notes, namespace string) {
 	c.t.Helper()
 	var crds []string
@@ -362,8 +363,8 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
-// checkLeftAlone checks a kind after the removal of the chart. As the notes say, objects can be used in the stored
-// version, and not in another version, because no webhook converts them.
+// checkLeftAlone checks a kind after the removal of the chart. As the chart's notes say, users can still use objects
+// in the stored version, but not in another version, because the conversion webhook is missing.
 func (c *cluster) checkLeftAlone(k kind.Row) {
 	c.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "examples/kinds", k.Name(), "testdata/manifests", k.Kind.Version+".yaml"))

@@ -17,9 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestShutdownFitsIntoTheGracePeriod: the shutdown of a manager takes no longer than its Pod's grace period. The
-// shutdown consists of the pause in which API servers learn of it, the end of running work, and the release of the
-// Lease.
+// TestShutdownFitsIntoTheGracePeriod: the shutdown of a manager takes no longer than the grace period of its Pod. The
+// shutdown consists of a pause, after which API servers no longer call the manager, the end of running work, and the
+// release of the Lease.
 func TestShutdownFitsIntoTheGracePeriod(t *testing.T) {
 	for name, text := range map[string]string{"kustomization": kustomize(t), "chart": must(t)(template(t))} {
 		pod := as[appsv1.Deployment](t, find(t, parse(t, text), "Deployment", "")).Spec.Template.Spec
@@ -52,7 +52,7 @@ func TestBudgetOfDisruptions(t *testing.T) {
 		{[]string{`podDisruptionBudget.maxUnavailable="50%"`}, spec(nil, ptr.To(intstr.FromString("50%")))},
 		{[]string{`podDisruptionBudget.minAvailable=1`}, spec(one, nil)},
 		{[]string{`podDisruptionBudget.enabled=false`}, nil},
-		{[]string{`manager.replicas=1`}, nil}, // no disruption of a single Pod could ever be allowed
+		{[]string{`manager.replicas=1`}, nil}, // a PodDisruptionBudget for a single Pod would prevent every drain
 	} {
 		t.Run(fmt.Sprint(tc.values), func(t *testing.T) {
 			var got *policyv1.PodDisruptionBudgetSpec

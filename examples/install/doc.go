@@ -1,3 +1,3 @@
-// Package install answers the question: does an installation work? The package contains only tests: of the manifests
-// under examples/config, of the chart under examples/charts, of the granted rights, and of the image.
+// Package install contains only tests: of the manifests under examples/config, of the Helm chart under
+// examples/charts, of the RBAC permissions, and of the container image.
 package install

@@ -186,7 +186,8 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// ignored returns a function that applies the patterns in .dockerignore: names from the root, and **/ for any folder.
+// ignored returns a function that reports whether a pattern in .dockerignore matches a file. A pattern is a path from
+// the root, and **/ matches any folder.
 func ignored(t testing.TB) func(name string) bool {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, ".dockerignore"))

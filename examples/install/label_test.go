@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestNamespacesHaveTheSameLabel: every way to create the namespace sets the label that exempts its Pods from the
-// webhooks, with the value that OpenKruise uses.
+// TestNamespacesHaveTheSameLabel: the manager, the manifests and the chart create the manager's namespace with the
+// label that exempts its Pods from the webhooks, with the value that OpenKruise uses.
 func TestNamespacesHaveTheSameLabel(t *testing.T) {
 	c := fresh(t)
 	byCode := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "label-" + rand.String(5)}}

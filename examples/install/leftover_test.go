@@ -43,8 +43,8 @@ func (w *warnings) String() string {
 	return strings.Join(w.text, "\n")
 }
 
-// TestLeftoverWebhooksAreAllowedWithAWarning: requests from a webhook that another manager has left are admitted, and
-// a warning tells the user that a check is missing.
+// TestLeftoverWebhooksAreAllowedWithAWarning: requests are admitted at the paths of webhooks that another manager has
+// left in the webhook configurations, and a warning tells the user that a check is missing.
 func TestLeftoverWebhooksAreAllowedWithAWarning(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")

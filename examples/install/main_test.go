@@ -42,7 +42,8 @@ var env = controlplanetest.New(controlplane.Options{
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // for logs outside the manager; otherwise controller-runtime complains at length
-	// Only kubectl and helm read these files. The walk makes the cache of test results depend on them.
+	// Only kubectl and helm read these files. Because the test reads the files here, too, go test does not use a
+	// cached result after a change of the files.
 	for _, dir := range []string{config, chart} {
 		if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
 			panic(err)
@@ -104,7 +105,8 @@ func helm(t testing.TB, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	// The context does not end with the test, because releases are removed after the test, too.
+	// The context does not end with the test, because cleanup functions remove Helm releases after the end of the
+	// test.
 	return run(context.WithoutCancel(t.Context()), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, path, args...)
 }
 

@@ -42,8 +42,8 @@ func TestKustomizationsListEveryManifest(t *testing.T) {
 	}
 }
 
-// manifests returns the files of a folder that are installed. Of the CRDs, these are the CRDs of the kinds with a
-// row.
+// manifests returns the files in a folder of manifests that the kustomization must install. Of the CRDs, these are
+// the CRDs of the kinds in the table of kinds.
 func manifests(t testing.TB, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -100,9 +100,9 @@ func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
 	}
 }
 
-// TestAgentsAreBoundOnEveryVersion: from Kubernetes 1.30 on, policies restrict agents to their Nodes. Before 1.30 a
-// webhook does, which the API server calls only for agents. Before 1.28 neither is possible, and agents have fewer
-// rights.
+// TestAgentsAreBoundOnEveryVersion: from Kubernetes 1.30 on, ValidatingAdmissionPolicies restrict node agents to
+// objects of their own Nodes. Before 1.30 a webhook restricts agents, which the API server calls only for requests of
+// agents. Before 1.28 neither is possible, and agents have fewer permissions.
 func TestAgentsAreBoundOnEveryVersion(t *testing.T) {
 	type bound struct {
 		Policies   int
@@ -182,8 +182,7 @@ func asChart(objects map[string]*unstructured.Unstructured) map[string]*unstruct
 	return objects
 }
 
-// TestRightsNameWhatIsInstalled: the manager's rights name exactly the installed kinds, so a new kind needs no manual
-// change.
+// TestRightsNameWhatIsInstalled: the manager's ClusterRole names exactly the installed kinds.
 func TestRightsNameWhatIsInstalled(t *testing.T) {
 	objects := parse(t, kustomize(t))
 	want := map[string][]string{}
@@ -200,7 +199,7 @@ func TestRightsNameWhatIsInstalled(t *testing.T) {
 	for _, name := range []string{"ClusterRole", "Role"} {
 		for _, rule := range as[rbacv1.ClusterRole](t, find(t, objects, name, "kruise-manager-role")).Rules {
 			if slices.Equal(rule.Resources, []string{"*/scale"}) && slices.Equal(rule.Verbs, []string{"get"}) {
-				continue // budgets read the scale of any owner of Pods
+				continue // PodUnavailableBudgets read the scale of any owner of Pods
 			}
 			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") || len(rule.NonResourceURLs) > 0 {
 				t.Errorf("%s grants more than can be tested: %+v", name, rule)
@@ -241,8 +240,8 @@ func TestChartMovesToAnotherNamespace(t *testing.T) {
 	}
 }
 
-// changed contains, for every value of the chart, another value, and the text that the manifests must then contain.
-// The chart must not accept a value and ignore it.
+// changed contains, for every value of the chart, another value, and the text that the manifests must contain with
+// this value. So the test notices a value that the chart ignores.
 func changed() map[string][2]string {
 	return map[string][2]string{
 		"crds.managed":                        {`false`, ``}, // see below
@@ -335,7 +334,7 @@ func TestEveryValueOfTheChartMatters(t *testing.T) {
 	}
 }
 
-// needed returns the values without which the chart refuses a value.
+// needed returns further values that the chart requires if a value is set.
 func needed(name string) []string {
 	switch group, leaf, _ := strings.Cut(name, "."); {
 	case name == "externalCerts.annotations":
@@ -369,8 +368,8 @@ func TestChartLeavesOutCRDsThatSomebodyElseManages(t *testing.T) {
 	}
 }
 
-// TestChartWithExternalCertificates: annotations ask another component for certificates, and the manager then has no
-// right to write certificates.
+// TestChartWithExternalCertificates: with external certificates, annotations in the chart's objects ask another
+// component (such as cert-manager) for certificates, and the manager has no permission to write certificates.
 func TestChartWithExternalCertificates(t *testing.T) {
 	objects := parse(t, must(t)(template(t, `featureGates="TemplateNoDefaults=true, EnableExternalCerts=true"`, `externalCerts.annotations={"inject":"here"}`)))
 	for _, obj := range objects {
@@ -457,8 +456,8 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaOfTheChartIsThatOfItsValues: the schema has exactly the values in values.yaml, because Helm does not
-// compare the two.
+// TestSchemaOfTheChartIsThatOfItsValues: the chart's schema lists exactly the values in values.yaml. Helm does not
+// compare the two files.
 func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
 	if err != nil {
@@ -544,8 +543,8 @@ func overlayOf(t *testing.T, shownBy string, folders ...string) (dir string) {
 	return dir
 }
 
-// TestManagerStartsWithoutWebhooks: no webhook is called for the manager's own Pods, whatever the manager's namespace
-// and its labels. A webhook is called for the Pods of all other namespaces.
+// TestManagerStartsWithoutWebhooks: the API server calls no webhook for the manager's own Pods, whatever the
+// manager's namespace and its labels. For Pods in all other namespaces, the API server calls the webhooks.
 func TestManagerStartsWithoutWebhooks(t *testing.T) {
 	for name, tc := range map[string]struct{ namespace, text string }{
 		"kustomization":                         {namespace, must(t)(kubectl(t, "kustomize", "examples/config/default"))},

@@ -72,9 +72,9 @@ func scrape(ctx context.Context, url, token string) (status int, body string, er
 	return response.StatusCode, string(raw), err
 }
 
-// TestMetricsForThoseWhoMay: secure metrics can be read only by users whom the API server knows and who may read
-// metrics. The manager needs rights to ask the API server. examples/config/metrics-secure grants these rights,
-// examples/config/default does not.
+// TestMetricsForThoseWhoMay: secure metrics can be read only with a valid token of a user who may read metrics. To
+// check tokens and users, the manager needs permissions that examples/config/metrics-secure grants, and
+// examples/config/default does not grant.
 func TestMetricsForThoseWhoMay(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -113,8 +113,8 @@ func TestMetricsForThoseWhoMay(t *testing.T) {
 	}
 }
 
-// TestMetricsAreInTheClearByDefault: by default the manager serves metrics like OpenKruise, and has no rights for
-// features that are off.
+// TestMetricsAreInTheClearByDefault: by default the manager serves metrics by HTTP without authentication, as
+// OpenKruise does, and has no permissions for features that are off.
 func TestMetricsAreInTheClearByDefault(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")

@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveBudgets makes the manager count a budget for a workload whose kind is not cached.
+// liveBudgets makes the manager count the Pods of a PodUnavailableBudget for a workload whose kind the manager does
+// not cache.
 func (c *cluster) liveBudgets(ns string) {
 	c.t.Helper()
 	workload := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}}

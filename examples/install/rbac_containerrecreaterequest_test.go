@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveRequests makes the manager take a Pod out of service for a ContainerRecreateRequest, allow the Pod to become
-// ready after the end, and delete the request.
+// liveRequests makes the manager close the readiness gate of a Pod for a ContainerRecreateRequest, open the gate
+// after the end of the request, and delete the request.
 func (c *cluster) liveRequests(ns string) {
 	c.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "restarted"}, Spec: corev1.PodSpec{

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveDaemons makes a manager of DaemonSets do all its work.
+// liveDaemons makes the controller of DaemonSets use all of its rights.
 func (c *cluster) liveDaemons(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"app": "agent"}

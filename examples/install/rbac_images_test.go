@@ -59,8 +59,8 @@ func (c *cluster) node() *corev1.Node {
 	return node
 }
 
-// liveImages pulls a list of images, and an image with a pull secret, on a Node whose agent is the test. The jobs are
-// deleted after their TTL, and the NodeImage with the Node.
+// liveImages creates jobs that pull a list of images, and an image with a pull secret, on a Node; the test acts as
+// the agent of the Node. The jobs are deleted after their TTL, and the NodeImage together with the Node.
 func (c *cluster) liveImages(ns string) {
 	c.t.Helper()
 	node := c.node()
@@ -104,7 +104,7 @@ func (c *cluster) liveImages(ns string) {
 	c.gone(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: imageNode}})
 }
 
-// liveProbes has a Pod probed until the PodProbeMarker is deleted.
+// liveProbes makes the manager create and delete the probes of a Pod for a PodProbeMarker.
 func (c *cluster) liveProbes(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "probes"}

@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// livePodStates makes the manager generate, change and delete a PersistentPodState, and write and drop records.
+// livePodStates makes the manager generate, change and delete a PersistentPodState, and write and remove records in
+// the status.
 func (c *cluster) livePodStates(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "podstates"}

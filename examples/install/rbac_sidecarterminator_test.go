@@ -23,8 +23,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSidecars makes a manager work on a Pod whose only running container is a sidecar. The webhooks of the other
-// running manager complete the request.
+// liveSidecars makes the controller that stops sidecars work on a Pod whose only running container is a sidecar. The
+// controller creates a ContainerRecreateRequest, and the webhooks of another running manager set the request's
+// defaults.
 func (c *cluster) liveSidecars(ns string, own *rest.Config) {
 	c.t.Helper()
 	defer c.terminator(own)() // the audit log records watches at their end

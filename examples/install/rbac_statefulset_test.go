@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveNumbered makes a manager of StatefulSets do all its work.
+// liveNumbered makes the controller of StatefulSets use all of its rights.
 func (c *cluster) liveNumbered(ns string) {
 	n := &numbered{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "db"}}
 	n.create(3, 10) // each volume is used once

@@ -60,7 +60,7 @@ func (r right) String() string {
 	return text
 }
 
-// covers reports whether a request needs this right.
+// covers reports whether this right allows a request.
 func (r right) covers(q request) bool {
 	ofAny := r.group == "*" && strings.HasPrefix(r.resource, "*/") && strings.HasSuffix(q.resource, r.resource[1:])
 	return r.verb == q.verb && (ofAny || r.group == q.group && r.resource == q.resource) &&
@@ -74,7 +74,8 @@ type request struct {
 	code                             int
 }
 
-// unused returns the rights that this test does not use, each with the reason for the right.
+// unused returns the rights of the manager that this test does not use, each with the reason why the manager needs
+// the right.
 func unused() map[string]string {
 	const (
 		unanswered = "read when the answer to a write was lost"
@@ -143,7 +144,8 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveProbes(ns)
 	stop()
 
-	// The request shows that the log contains refusals, and that the token is the manager's.
+	// This request, which the API server must refuse, shows that the audit log contains refusals, and that the token
+	// is the token of the manager.
 	other, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +335,7 @@ func freePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// live makes a manager of CloneSets do all its work.
+// live makes the controller of CloneSets use all of its rights.
 func (c *cluster) live(ns string) {
 	w := &workload{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "web"}}
 	w.create(4, 24)                                                                                        // each volume can be used only once
@@ -476,7 +478,7 @@ func (w *workload) pods() []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// loseOne makes a Pod end, and waits until the claim has the Pod as its owner.
+// loseOne makes a Pod end, and waits until the Pod's claim has the Pod as its owner.
 func (w *workload) loseOne() {
 	w.t.Helper()
 	lost := w.pods()[0]
@@ -513,7 +515,8 @@ func (w *workload) remove() {
 	})
 }
 
-// spoilCertificates destroys the content of the Secret, so that the manager writes it again.
+// spoilCertificates destroys the content of the Secret with the certificates, so that the manager writes the Secret
+// again.
 func (c *cluster) spoilCertificates() {
 	c.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kruise-webhook-certs"}}

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSpreads creates a Deployment before its WorkloadSpread. The manager must find the Deployment's Pods, write
-// their marks and deletion costs, and count the Pods in the status.
+// liveSpreads creates a Deployment before its WorkloadSpread. The manager must find the Deployment's Pods, write the
+// annotations with the subset and the deletion cost, and count the Pods in the status.
 func (c *cluster) liveSpreads(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "spreads"}

@@ -28,7 +28,7 @@ import (
 // released is the folder with the CRDs of OpenKruise 1.9.0 that store their objects as v1alpha1.
 const released = "examples/manager/testdata/openkruise-1.9.0-crds"
 
-// cloneSet returns a CloneSet in the version that OpenKruise 1.9.0 knows.
+// cloneSet returns a CloneSet in the version that OpenKruise 1.9.0 stores.
 func cloneSet(namespace, policy string) *unstructured.Unstructured {
 	labels := map[string]any{"app": "web"}
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -45,8 +45,9 @@ func cloneSet(namespace, policy string) *unstructured.Unstructured {
 	return obj
 }
 
-// openKruise installs OpenKruise 1.9.0 with kubectl: CRDs, a CRD of another kind, and the objects that its manager
-// needs. After the test everything is removed, except CRDs and objects that have other names in this project.
+// openKruise installs the manifests of OpenKruise 1.9.0 with kubectl: CRDs, the CRDs of the kinds in others, and the
+// objects that OpenKruise's manager needs. After the test, the objects are removed, except those with the name of the
+// manager's namespace, which other tests use.
 func (c *cluster) openKruise(ns string, others []kindOf) {
 	c.t.Helper()
 	const manifests = "examples/install/testdata/openkruise.yaml"
@@ -81,9 +82,9 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 }
 
 // TestTakeOverWithKubectl: the commands of the README replace OpenKruise's manager by this manager. Objects keep
-// their UIDs, objects that other kinds need are not deleted, no field of OpenKruise is left in the Deployment, and
-// admission works. The DaemonSet of OpenKruise's daemon becomes the DaemonSet of the agent, so no Node ever runs
-// both.
+// their UIDs, objects that kinds of OpenKruise without a counterpart here need are not deleted, no field of
+// OpenKruise's Deployment is left, and admission works. The DaemonSet of OpenKruise's daemon becomes the DaemonSet of
+// this project's agent, so no Node ever runs both.
 func TestTakeOverWithKubectl(t *testing.T) {
 	c := fresh(t)
 	ns, others := env.Namespace(t), otherKinds()[:2]
@@ -141,7 +142,7 @@ func TestWayBackWithHelm(t *testing.T) {
 	c := fresh(t)
 	ns := env.Namespace(t)
 	c.apply("-k", "examples/config/default")                       // the Namespace and the account, for the other tests, too
-	for _, workload := range []string{"Deployment", "DaemonSet"} { // otherwise fields that kubectl has applied would stay
+	for _, workload := range []string{"Deployment", "DaemonSet"} { // a new object has no fields that kubectl has applied
 		c.remove(find(t, parse(t, kustomize(t)), workload, ""))
 	}
 	release := func(args ...string) {
@@ -231,8 +232,8 @@ func TestWayBackWithHelm(t *testing.T) {
 	}
 }
 
-// callByService makes webhook configurations and CRDs name the Service again, as for a manager in the cluster. The
-// test's manager was called by URL.
+// callByService makes webhook configurations and CRDs name the Service in place of a URL, as for a manager in the
+// cluster. The manager in the test was called by URL.
 func (c *cluster) callByService() {
 	c.t.Helper()
 	const service = `{"url":null,"caBundle":null,"service":{"namespace":"kruise-system","name":"kruise-webhook-service","path":"/convert"}}`
@@ -262,8 +263,8 @@ func (c *cluster) pods(ns string) (out []*unstructured.Unstructured) {
 	return out
 }
 
-// checkDeployment checks that no command, environment variable or volume of OpenKruise is left, because the manager
-// and the agents could not start with them.
+// checkDeployment checks that the Deployment and the DaemonSet contain no command, environment variable or volume of
+// OpenKruise's manifests, with which the manager and the agents could not start.
 func (c *cluster) checkDeployment() {
 	c.t.Helper()
 	manager, agents := &appsv1.Deployment{}, &appsv1.DaemonSet{}

@@ -32,15 +32,16 @@ type kindOf struct {
 
 func (k kindOf) crd() string { return k.plural + "." + k.group }
 
-// otherKinds returns kinds of the group that the chart does not install; a later OpenKruise may have such kinds.
+// otherKinds returns kinds of the API group that the chart does not install, because a later OpenKruise may have such
+// kinds.
 func otherKinds() []kindOf {
 	const apps = "apps.kruise.io"
 	return []kindOf{{"configmapsets", apps, "ConfigMapSet", false}, {"nodesets", apps, "NodeSet", true}}
 }
 
-// parts returns further objects like those in OpenKruise's chart: a Namespace and three roles. The first role gives
-// users rights to the other kind, and no role of this chart does. The rights of the second role are also in this
-// chart. The third role is for OpenKruise itself.
+// parts returns a Namespace and three roles, as OpenKruise's chart contains such objects. The first role gives users
+// permissions for the kind other, which no role of this chart does. The permissions of the second role are also in
+// this chart. The third role is for OpenKruise's manager.
 func parts(other kindOf) string {
 	return strings.ReplaceAll(`---
 apiVersion: v1
@@ -64,8 +65,9 @@ rules: [{apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: ["*"]}]
 `, "OTHER", other.plural)
 }
 
-// stub writes a chart that installs other objects and the CRDs of the kinds. As in OpenKruise's chart, the CRDs are
-// among the templates.
+// stub writes a Helm chart that stands for OpenKruise's chart: it installs the CRDs of the given kinds, and the
+// objects in others. As in OpenKruise's chart, the CRDs are templates, so that Helm would delete CRDs that a new
+// chart lacks.
 func stub(t testing.TB, installed []kindOf, others string) (path string) {
 	t.Helper()
 	path = t.TempDir()
@@ -181,14 +183,14 @@ func (c *cluster) remove(obj client.Object) {
 	}
 }
 
-// TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed: the upgrade must not delete objects of kinds that the chart
-// does not have, a Namespace with its Secrets, or rights of users. The upgrade that the README describes tells the
-// user how to protect these objects, and continues when they are protected.
+// TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed: the upgrade of OpenKruise's Helm release to this chart must not
+// delete objects of kinds that the chart does not have, a Namespace with its Secrets, or permissions of users. The
+// upgrade fails with a message about how to protect these objects, and succeeds when the objects are protected.
 func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 	c := fresh(t)
 	others, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
 	more := parts(others[0])
-	// CRDs of another release, and CRDs that are already protected, do not concern this release.
+	// The upgrade ignores CRDs of another Helm release, and CRDs that are already protected.
 	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}}, "")
 	c.installStub("kruise", ns, others, more)
 	var kept, gone []*unstructured.Unstructured
@@ -266,8 +268,8 @@ func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 	}
 }
 
-// TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds: an upgrade without the chart's CRDs must not delete the CRDs of this
-// project's kinds. Protected CRDs belong to no release.
+// TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds: an upgrade of OpenKruise's Helm release that does not install this
+// chart's CRDs must not delete the CRDs of this project's kinds. Helm does not delete protected CRDs.
 func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	c := fresh(t)
 	var built []kindOf

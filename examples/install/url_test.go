@@ -65,7 +65,8 @@ func urls(t testing.TB, port int) map[string]string {
 	return out
 }
 
-// checkURLs checks that the API server calls the manager by URL, trusts its certificate, and calls no Service.
+// checkURLs checks that CRDs and webhook configurations contain the URL of the manager and its CA bundle, and no
+// Service.
 func (c *cluster) checkURLs(when string, objects map[string]*unstructured.Unstructured, port int) {
 	c.t.Helper()
 	got := map[string]string{}
@@ -80,7 +81,7 @@ func (c *cluster) checkURLs(when string, objects map[string]*unstructured.Unstru
 	}
 }
 
-// manage runs a manager at the port until the API server trusts the manager's URLs.
+// manage runs a manager at the port until all CRDs and webhook configurations contain the manager's CA bundle.
 func (c *cluster) manage(objects map[string]*unstructured.Unstructured, port int) {
 	c.t.Helper()
 	stop := runManager(c.t, env.Start(c.t).Config(), func(o *manager.Options) { o.Webhooks.Port = port })
@@ -107,8 +108,8 @@ func atURL(t testing.TB, port int) (text, file string) {
 	return text, file
 }
 
-// TestWebhooksAtAURLInstallAgain: the API server calls a manager outside the cluster by URL. The manifests can be
-// applied again after the manager has changed them, and over manifests with a Service.
+// TestWebhooksAtAURLInstallAgain: the API server calls a manager outside the cluster by URL. Users can apply the
+// manifests again after the manager has changed the objects, and also over manifests with a Service.
 func TestWebhooksAtAURLInstallAgain(t *testing.T) {
 	for _, how := range [][]string{{"apply"}, {"apply", "--server-side"}} {
 		for _, before := range [][]string{nil, {"-k", "examples/config/crd"}} {
@@ -190,8 +191,8 @@ func TestChartCallsAURL(t *testing.T) {
 	}
 }
 
-// TestURLManifestsNameWhatTheManagerWrites: the manifests contain the URL of every webhook exactly as the manager
-// writes it.
+// TestURLManifestsNameWhatTheManagerWrites: the manifests contain exactly the URLs that the manager writes into the
+// webhook configurations and CRDs.
 func TestURLManifestsNameWhatTheManagerWrites(t *testing.T) {
 	got := map[string]string{}
 	for name, config := range clientConfigs(t, parse(t, must(t)(kubectl(t, "kustomize", "examples/config/webhook-url")))) {

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// OnceCurrent returns a step that first waits, for a limited time, until the caches that the step reads are up to
-// date. If the caches are still stale then, the Pod is refused with status 503.
+// OnceCurrent returns a step of the Pod webhook that first waits, for a limited time, until the caches that the step
+// reads are up to date. If the caches are still stale after this time, the Pod is refused with status 503.
 func OnceCurrent(step podwebhook.Mutator, current func(context.Context) error) podwebhook.Mutator {
 	mutate := step.Mutate
 	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {

@@ -1,6 +1,6 @@
-// Package kind answers "what does a kind of the API bring?": the [Row] of a kind contains everything that the manager,
-// the webhooks, the command line and the bench need to know about the kind. Package kinds contains the table of all
-// rows.
+// Package kind defines the [Row], the description of a kind of the API. The Row of a kind contains everything that
+// the manager, the webhooks, the command line and package bench need to know about the kind. Package kinds contains
+// the table of all rows.
 package kind
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Row describes a kind of the API. A Row must be used by only one command or manager, because a Row contains the values
-// of flags.
+// Row describes a kind of the API. A Row contains the values of the kind's command-line flags, so each command and
+// each manager needs Rows of its own.
 type Row struct {
 	// Kind is the API kind, in the stored version. Resource is the plural name of the kind in API paths.
 	Kind     schema.GroupVersionKind
@@ -44,9 +44,9 @@ type Row struct {
 	// Scaled is true if the kind has a scale subresource. Protected is true if webhooks can refuse deletions of its
 	// objects.
 	Scaled, Protected bool
-	// Reach says, for a cluster-scoped kind, what a user who may write objects can do to other users, for example:
-	// "puts containers into Pods of every namespace". Secret says why not every user may read objects of the kind;
-	// empty if every user may.
+	// Reach is set for a cluster-scoped kind. The text says how objects of the kind affect other users, for example:
+	// "puts containers into Pods of every namespace". Secret is the reason why not every user may read objects of the
+	// kind; empty if every user may read the objects.
 	Reach, Secret string
 	// Converted is true if the CRD has several versions, so that objects are converted.
 	Converted bool
@@ -71,14 +71,15 @@ type Row struct {
 	// Setup adds the controller to a manager. The controller writes with c, which must read from the manager's cache.
 	// Setup is nil for a kind of which this project has only admission and conversion.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Cached says which fields of objects the manager's cache must keep for the controller. Objects of a type that no
-	// row lists are kept whole. If several rows list a type, the cache keeps each field that any of the rows needs.
+	// Cached lists types, with functions that copy the fields that the controller reads into the objects of the
+	// manager's cache. The cache keeps all fields of objects of a type that no row lists. If several rows list a
+	// type, the cache keeps each field that any of the rows needs.
 	Cached []Cached
 	// OpensGate is true if the controller itself opens the readiness gates of its Pods.
 	OpensGate bool
-	// WholePod reports whether the kind needs all fields of a Pod of another owner. PodFields copies the fields that
-	// the kind reads from a Pod of another owner into the copy that the cache keeps. Both functions are optional; Pods
-	// of this project's workloads are always kept whole.
+	// WholePod and PodFields are for Pods that no workload of this project controls; of Pods of this project's
+	// workloads, the cache keeps all fields. WholePod reports whether the kind needs all fields of a Pod. PodFields
+	// copies the fields that the kind reads into the object that the cache keeps. Both functions are optional.
 	WholePod  func(*corev1.Pod) bool
 	PodFields func(kept, pod *corev1.Pod)
 	// PodMutator makes the kind's step of the webhook that changes new Pods. The steps are carried out in the order of
@@ -87,18 +88,19 @@ type Row struct {
 	// PodLeaves makes a handler for requests to delete or evict Pods. The handler is called after all guards have
 	// admitted the request. The responses of the handler are ignored. Optional.
 	PodLeaves func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
-	// PodComes makes a handler that may refuse new Pods with an annotation of the kind. The handler is called after all
-	// mutating webhooks. Optional.
+	// PodComes makes the handler of a validating webhook that may refuse new Pods with an annotation of the kind.
+	// Optional.
 	PodComes func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
 	// Guard makes the kind's [Guard], which decides about Pods to be taken out of service. Guard is called only if a
 	// gate of the row is on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
 	// Admission makes the endpoint that defaults and validates objects of the kind; nil for a kind without webhooks.
 	Admission func(admission.Options) admission.Endpoint
-	// Rights are the permissions that the manager needs because of the kind. The zero value is for a kind whose
-	// permissions are granted separately.
+	// Rights are the RBAC permissions that the manager needs because of the kind. The zero value is for a kind whose
+	// permissions are in a separate role.
 	Rights Rights
-	// Sample says how the bench measures the kind. The zero value is for a kind that the bench does not measure.
+	// Sample contains the objects with which package bench measures the kind. The zero value is for a kind that
+	// package bench does not measure.
 	Sample Sample
 }
 
@@ -157,20 +159,20 @@ func (r Row) WorkersFlag() string { return cmp.Or(r.Short, r.Name()) + "-workers
 // IsMeasured reports whether the row has a Sample.
 func (r Row) IsMeasured() bool { return r.Sample.Object != nil }
 
-// KeepsPods reports whether objects of the kind create Pods. Objects of all other kinds change Pods of other owners, or
-// have nothing to do with Pods.
+// KeepsPods reports whether the kind can be measured and its controller creates Pods for its objects.
 func (r Row) KeepsPods() bool { return r.IsMeasured() && r.Sample.Pod == nil }
 
 // Cached says which fields of a type's objects the manager's cache keeps. Keep copies the fields that the controller
-// reads from an object into the copy that the cache keeps. Whole objects are not kept, because users determine the size
-// of their objects. The copy already contains the object's identity, and possibly fields that another kind reads.
-// Either both arguments of Keep have the type of Object, or both contain only metadata.
+// reads from an object (found) into the object that the cache stores (kept). The cache does not store whole objects,
+// because users determine the size of their objects. kept already contains the object's identity, such as name and
+// UID, and possibly fields that another kind reads. Either both arguments of Keep have the type of Object, or both
+// contain only metadata.
 type Cached struct {
 	Object client.Object
 	Keep   func(kept, found client.Object)
 }
 
-// PodInputs are the inputs for the parts of a kind that run in the webhooks for Pods.
+// PodInputs are the inputs for the code of a kind that runs in the webhooks for Pods.
 type PodInputs struct {
 	Gates map[apps.Gate]bool
 	// Namespace is the manager's namespace, which contains the ConfigMap kruise-configuration. Revisions is the
@@ -182,24 +184,25 @@ type PodInputs struct {
 	Clock clock.PassiveClock
 }
 
-// Guard keeps Pods in service: a Guard may refuse requests that would take a Pod out of service.
+// Guard may refuse requests that would take a Pod out of service, as a PodUnavailableBudget does.
 type Guard interface {
 	// Handler returns the handler that reviews requests that would take Pods out of service.
 	Handler(options admission.Options) webhookadmission.Handler
-	// Mutator returns the step of the kind in the admission of new Pods.
+	// Mutator returns the kind's step of the webhook that changes new Pods.
 	Mutator() podwebhook.Mutator
 	// Permit is called by controllers before they take a Pod out of service, as described at kruise.Options.
 	Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
-// Sample tells a measurement how to make objects of a kind, and when the objects have settled.
+// Sample contains functions that make objects of a kind for a measurement, and that report whether the controller has
+// done all work on the objects.
 type Sample struct {
 	// PerNode is true if an object has a Pod on every Node; Shape.Replicas is then ignored.
 	PerNode bool
 	List    func() client.ObjectList
 	Object  func(Shape) client.Object
-	// Pod returns a Pod into which everything was injected that the object for the shape injects. Pod is nil for a kind
-	// whose objects create Pods themselves.
+	// Pod returns a Pod after the injection of everything that the object for the shape injects into Pods. Pod is nil
+	// for a kind whose controller creates Pods.
 	Pod func(Shape) (*corev1.Pod, error)
 	// Settled reports whether the object's status says that all Pods run at the wanted revision.
 	Settled func(object client.Object, pods int) bool
@@ -225,9 +228,9 @@ func ConvertedCRDs(rows []Row) []string {
 	return names
 }
 
-// StoredIn returns the names of the CRDs whose objects must be stored in the version that a manager needs: v1beta1 for
-// this manager, v1alpha1 for OpenKruise 1.9.0. Kinds that OpenKruise 1.9.0 stores in v1beta1 as well are left out for
-// v1alpha1.
+// StoredIn returns the names of the CRDs whose objects must be stored in a version, so that a manager can run:
+// v1beta1 for this manager, or v1alpha1 for OpenKruise 1.9.0. For v1alpha1, kinds that OpenKruise 1.9.0 also stores
+// in v1beta1 are left out.
 func StoredIn(rows []Row, version string) []string {
 	return ConvertedCRDs(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return version != r.Kind.Version && version != r.Released }))
 }

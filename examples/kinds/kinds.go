@@ -1,5 +1,5 @@
-// Package kinds answers "which kinds are there?" with the table of all rows; a row describes a kind. Each kind has a
-// folder below this package, with the row and the remaining code of the kind, and a line in [All].
+// Package kinds contains the table of all kinds of the manager; each row of the table describes a kind. Each kind has
+// a folder below this package, with the row and the remaining code of the kind, and a line in [All].
 package kinds
 
 import (
@@ -29,7 +29,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
 )
 
-// All returns the rows of all kinds, in the starting order of the controllers.
+// All returns the rows of all kinds, in the order in which the manager starts the controllers and calls the steps of
+// the Pod webhook.
 func All() []kind.Row {
 	return []kind.Row{
 		cloneset.Row(),
@@ -55,7 +56,7 @@ func All() []kind.Row {
 	}
 }
 
-// Measured returns the rows of [All] with a Sample.
+// Measured returns the rows of [All] with a Sample, that is, the kinds whose controllers package bench can measure.
 func Measured() []kind.Row {
 	return slices.DeleteFunc(All(), func(r kind.Row) bool { return !r.IsMeasured() })
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// TestRows: each row has all required fields, and all fields are about the row's own kind. The test notices a line
-// that was copied from another row.
+// TestRows: each row has all required fields, and no field names another kind, as a line copied from another row
+// would.
 func TestRows(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := kinds.AddToScheme(scheme); err != nil {
@@ -60,7 +60,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMeasured: exactly the rows whose controllers write to Pods can be measured.
+// TestMeasured: exactly these four kinds have a Sample for measurements.
 func TestMeasured(t *testing.T) {
 	var names []string
 	for _, k := range kinds.Measured() {
@@ -158,7 +158,7 @@ func TestAddFlags(t *testing.T) {
 	want := []string{
 		"assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete", "default-ttlseconds-for-always-nodeimage",
 		"image-pull-pause-image", "image-pull-registries", "image-pull-through", "nodeimage-creation-delay", "ws-enabled-versioned-status",
-	} // all of OpenKruise but the registries
+	} // all flags are OpenKruise's, except image-pull-*
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("flags of single kinds (-want +got):\n%s", diff)
 	}

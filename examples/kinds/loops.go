@@ -29,14 +29,14 @@ type Loop struct {
 	Flag string
 	// Gate is the feature gate without which the loop does not run; if empty, the loop always runs.
 	Gate apps.Gate
-	// WholePod reports whether the loop has work to do on a Pod of a different owner. During the work, the cache keeps
-	// all fields of the Pod.
+	// WholePod reports whether the loop has work to do on a Pod whose owner is of another API group. The manager's
+	// cache keeps all fields of such a Pod.
 	WholePod func(*corev1.Pod) bool
 	// Setup adds the loop to a manager. The loop writes with c, and c must read from the manager's cache.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 }
 
-// Loops returns the loops, in the starting order.
+// Loops returns the loops in the order in which the manager starts the loops.
 func Loops() []Loop {
 	return []Loop{launchPriority(), podReadiness(), sidecarTerminator()}
 }

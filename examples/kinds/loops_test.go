@@ -15,7 +15,7 @@ func TestLoops(t *testing.T) {
 	for _, k := range kinds.All() {
 		taken[k.Controller], taken[k.Name()], taken[k.WorkersFlag()] = true, true, true
 	}
-	delete(taken, "") // of a kind without a controller
+	delete(taken, "") // kinds without a controller have no name
 	for _, l := range kinds.Loops() {
 		t.Run(l.Name, func(t *testing.T) {
 			if l.Workers == nil || *l.Workers < 1 || l.Setup == nil || l.Name == "" || l.Controller == "" {

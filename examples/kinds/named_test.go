@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// mayName lists the places that may name a kind outside the kinds' folders, rows and API types, each with the reason.
+// mayName lists the files outside the kinds' folders and API types that may name a kind, each with the reason.
 func mayName() map[string]string {
 	return map[string]string{
 		"admission/protection.go":                "the built-in StatefulSet, and an event of OpenKruise",
@@ -43,7 +43,7 @@ func TestKindsAreNamedInTheirRooms(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (name == "apis" || name == "cli" || path.Dir(name) == "kinds"): // facts of the API, a client of any manager, and rooms
+		case entry.IsDir() && (name == "apis" || name == "cli" || path.Dir(name) == "kinds"): // API types, a client of any manager, and kinds
 			return fs.SkipDir
 		case entry.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go"):
 			return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// beside is the cache of a workload's objects besides Pods, such as requests or jobs. The workload is reconciled even if
-// the API server does not serve the objects.
+// beside is the cache of objects that a workload owns in addition to Pods, such as ContainerRecreateRequests or
+// ImagePullJobs. The workload is reconciled even if the API server does not serve the kind of these objects.
 type beside[T client.Object] struct {
 	*ownercache.Index[T]
 
@@ -38,7 +38,8 @@ func newBeside[T client.Object](ctx context.Context, mgr Manager, options Option
 // areServed reports whether the API server serves the objects in the version that the cache uses.
 func (b *beside[T]) areServed() bool { return b.presence(b.kind) == watchhealth.Served }
 
-// source returns the cache as an optional source of a workload's objects.
+// source returns the cache as a trackedclient.Source that may be missing: the cache is ignored while the API server
+// does not serve the kind.
 func (b *beside[T]) source() trackedclient.Source {
 	source := trackedclient.Owners(b.resource.GroupResource(), b.kind, b)
 	source.Served = b.areServed

@@ -11,16 +11,17 @@ import (
 )
 
 // NewCache makes the cache of owners and their Pods for a controller that is built without [Parts]. c is the client
-// with which the controller writes. options set the clock, and what happens if the cache does not show a write for too
-// long; own holds all other settings.
+// with which the controller writes. options contain the clock, and the alarm for writes that the cache does not show
+// in time; own contains all other settings.
 func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c client.Client, owner O, options Options, own ownercache.Options) (*ownercache.Cache[O], error) {
 	var cache *ownercache.Cache[O]
 	cache, err := ownercache.New(ctx, mgr, owner, CacheOptions(c, options, own, func() *ownercache.Cache[O] { return cache }))
 	return cache, err
 }
 
-// CacheOptions returns own with the client, the clock, the alarm for late writes and the metrics filled in. The
-// caller makes the cache from the result; the function cache returns that cache, and is called only afterwards.
+// CacheOptions returns own with the client, the clock, the metrics, and the alarm for writes that the cache does not
+// show in time. The caller makes the cache from the result. The function cache must return this cache, and is called
+// only later.
 func CacheOptions[O client.Object](c client.Client, options Options, own ownercache.Options, cache func() *ownercache.Cache[O]) ownercache.Options {
 	own.Client, own.Clock, own.Alarm = c, options.Clock, options.ExpectationTimeout
 	own.DropLate = options.Gates[apps.GateForceDeleteTimeoutExpectation]

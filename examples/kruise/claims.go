@@ -18,8 +18,8 @@ import (
 // its two revisions differ, and the feature gate RecreatePodWhenChangeVCTInCloneSetGate is on.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 
-// StampClaimTemplates writes the hash of the claim templates onto a new revision, or onto a reused revision if the
-// claim templates have changed.
+// StampClaimTemplates writes the hash of the claim templates into an annotation of a new revision, or of a reused
+// revision if the claim templates have changed.
 func StampClaimTemplates(decision *revision.Decision, templates []corev1.PersistentVolumeClaim) {
 	hash := claimTemplateHash(templates)
 	switch rev := decision.Revision; decision.Action {
@@ -48,9 +48,9 @@ func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
 }
 
 // ClaimTemplatesBlock returns a reason if the claim templates differ between the revisions from and to. Only hashes
-// computed by this kit are compared: OpenKruise may compute its hash in a different way, so a difference between a hash
-// of OpenKruise and a hash of this kit would prove nothing. If one of the revisions is missing, there is nothing to
-// compare, and the list is empty.
+// computed by this project are compared: OpenKruise may compute its hash in a different way, so a difference between
+// a hash of OpenKruise and a hash of this project would prove nothing. If one of the revisions is missing, there is
+// nothing to compare, and the list is empty.
 func ClaimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
 	if from == nil || to == nil {
 		return nil

@@ -23,7 +23,8 @@ func Some(names []string, what string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s and %d more %s", strings.Join(names[:ReasonsInEvent], ", "), more, what))
 }
 
-// observe turns the executor's reports about Pods into events and metrics with OpenKruise's names.
+// observe converts the events of package executor about Pods to Kubernetes events and metrics with OpenKruise's
+// names.
 func (p *Parts[O]) observe(owner O, e executor.Event) {
 	normal := func(name, format string, args ...any) {
 		p.Events.Eventf(owner, corev1.EventTypeNormal, name, format, args...)
@@ -72,7 +73,7 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 	}
 }
 
-// observeClaim turns the executor's reports about a persistent volume claim into events.
+// observeClaim converts the events of package executor about a PersistentVolumeClaim to Kubernetes events.
 func (p *Parts[O]) observeClaim(owner O, e executor.Event) {
 	switch e.Type {
 	case executor.ClaimDeleteFailed:

@@ -1,5 +1,5 @@
-// Package kruise answers "under which names does OpenKruise keep the kit's data?". The package passes the labels,
-// annotations and other names of apps.kruise.io to the parts of the kit, in one place for all controllers.
+// Package kruise configures the packages of this library for controllers of apps.kruise.io: with the labels,
+// annotations and other names that OpenKruise uses.
 package kruise
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// PerPass is the largest number of requests that a reconciliation makes for an object. Code that only decides cuts its
-// lists at PerPass, and need not import package fanout.
+// PerPass is the largest number of write requests that a reconciliation makes for an object. Functions that decide
+// which writes to make return at most PerPass elements in a list.
 const PerPass = fanout.PerPass
 
 // RevisionKeys returns the keys of revisions whose hash is in the given label: [apps.LabelRevisionHash] for CloneSet
@@ -61,8 +61,9 @@ func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater,
 	})
 }
 
-// LaunchOrder returns the Order that starts the containers of a Pod one after the other. The Pod webhook adds the
-// barriers that hold containers back, and the launch priority controller opens the barriers.
+// LaunchOrder returns the Order that starts the containers of a Pod one after the other. The Pod webhook adds
+// barriers, which are references to a missing key of a ConfigMap that keep containers from starting, and the launch
+// priority controller opens the barriers.
 func LaunchOrder() (*launchorder.Order, error) {
 	return launchorder.New(launchorder.Keys{
 		OrderedAnnotation:   apps.AnnotationLaunchPriority,
@@ -75,9 +76,9 @@ func LaunchOrder() (*launchorder.Order, error) {
 	})
 }
 
-// PodControl returns kind with the names of the labels and annotations under which controllers keep their data on Pods.
-// kind contains what differs between kinds: whether revision labels hold whole names, the label for the hash, the label
-// by which users request the deletion of a Pod, and the initial state of Pods.
+// PodControl returns kind with the names of the labels and annotations in which controllers store data on Pods. kind
+// contains the values that differ between kinds: whether revision labels contain whole names, the label for the hash,
+// the label with which users request the deletion of a Pod, and the initial lifecycle state of Pods.
 func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcontrol.Config, error) {
 	var err error
 	kind.Lifecycle, err = lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
@@ -118,7 +119,8 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady, Unstamped: true}
 }
 
-// Holder returns the key under which a lifecycle hook keeps the shared readiness gate of a Pod false.
+// Holder returns the entry with which a lifecycle hook keeps the readiness gate KruisePodReady of a Pod closed.
+// Several clients may have such an entry at the same time.
 func Holder(kind lifecycle.HookName) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {

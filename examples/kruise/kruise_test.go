@@ -36,7 +36,8 @@ func barrier(key string) *corev1.Container {
 	}}}
 }
 
-// TestLaunchOrder checks the names that OpenKruise uses; the tests of package launchorder check the order itself.
+// TestLaunchOrder checks that labels, annotations and environment variables have OpenKruise's names. The tests of
+// package launchorder check the order of containers.
 func TestLaunchOrder(t *testing.T) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
@@ -90,8 +91,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestReservedKeys: labels and annotations that belong to the controllers have no effect in a Pod template, and
-// admission refuses such a template.
+// TestReservedKeys: admission refuses a Pod template with labels or annotations that only controllers may set. In a
+// stored template, these labels and annotations have no effect.
 func TestReservedKeys(t *testing.T) {
 	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {

@@ -41,8 +41,8 @@ type Options struct {
 	// ManagerNamespace is the manager's own namespace, for objects that belong to no other namespace; empty means
 	// kruise-system.
 	ManagerNamespace string
-	// RateLimiter makes a rate limiter for each of the two work queues, of owners and of Pods; nil means one limiter
-	// per namespace.
+	// RateLimiter makes the rate limiters of the two work queues, for owners and for Pods. If RateLimiter is nil, the
+	// limiter of a queue limits each namespace separately.
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
 	// ExpectationTimeout is the time after which a write of this controller that does not appear in the cache raises an
 	// alarm; 0 means a minute.
@@ -50,13 +50,12 @@ type Options struct {
 	// Workers is how many owners of the same namespace are reconciled at the same time; 0 means 3. Additional workers
 	// are reserved for other namespaces.
 	Workers int
-	// PodWorkers is how many Pods of the same namespace, whose updates are being finished, are reconciled at the same
-	// time; 0 means 16.
+	// PodWorkers is how many Pods of the same namespace the loop that finishes updates reconciles at the same time; 0
+	// means 16.
 	PodWorkers int
 	// Calls is how many requests for the owners of the same namespace are in progress at the same time; 0 means 5. A
-	// further request may be in progress for other namespaces. If the API server is busy, a larger number would not
-	// start more Pods per second, but would keep each Pod out of service for longer: 1.5 times as long with 8 instead of
-	// 5.
+	// further request may be in progress for other namespaces. On a busy API server, a larger number does not start
+	// more Pods per second, and keeps each Pod out of service for longer: with 8 instead of 5, for 1.5 times as long.
 	Calls int
 	// Clock tells the time; nil means the real clock.
 	Clock clock.PassiveClock
@@ -65,8 +64,8 @@ type Options struct {
 	// Presence says whether the API server serves a kind. The answer may change at any time. Nil means that every kind
 	// is always served.
 	Presence func(kind schema.GroupVersionKind) watchhealth.State
-	// OpensGate reports whether the controllers of a kind open the readiness gates of their Pods themselves. Nil means
-	// that no kind's controllers do.
+	// OpensGate reports whether the controller of a kind opens the readiness gates of its Pods. If OpensGate is nil,
+	// no controller does.
 	OpensGate func(schema.GroupKind) bool
 	// Permit is called before a Pod is taken out of service, as described at executor.Options. Permit is optional.
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
@@ -117,8 +116,8 @@ type Config[O client.Object] struct {
 	Name string
 	// Controller is the name that events show as their source.
 	Controller string
-	// Claims is true if owners have persistent volume claims, Nodes if each Pod is created for a certain Node, and
-	// Numbered if Pods have ordinals.
+	// Claims is true if owners have PersistentVolumeClaims, Nodes is true if each Pod is created for a certain Node,
+	// and Numbered is true if Pods have ordinals.
 	Claims, Nodes, Numbered bool
 	// Labels are the labels that the controller writes onto Pods.
 	Labels []string
@@ -130,8 +129,8 @@ type Config[O client.Object] struct {
 	Control podcontrol.Config
 	// PreDownload is the feature gate with which images are pulled before a rollout; empty means that images never are.
 	PreDownload apps.Gate
-	// Watch adds event sources that enqueue owners, and may be nil. If Pods have ordinals and claims, an event of a
-	// claim enqueues its owner even if Watch is nil.
+	// Watch adds event sources that enqueue owners, and may be nil. If Pods have ordinals and PersistentVolumeClaims,
+	// events of claims enqueue owners even if Watch is nil.
 	Watch func(*builder.Builder) *builder.Builder
 	// Status returns the status of an owner, and pointers to the owner's observed generation and conditions.
 	Status func(O) (status any, observed *int64, conditions *v1beta1.Conditions)
@@ -141,7 +140,8 @@ type Config[O client.Object] struct {
 	AfterDelete func(context.Context, *executor.Turn[O], *corev1.Pod) error
 }
 
-// Parts are the parts of the kit that make up a controller of Pods, set up with the names of OpenKruise.
+// Parts are the components of this library from which a controller of Pods is built, configured with the names of
+// OpenKruise.
 type Parts[O client.Object] struct {
 	*executor.Parts[O]
 

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// pulls are the ImagePullJobs of workloads: the jobs pull images before a rollout.
+// pulls is the cache of the ImagePullJobs of workloads; the jobs pull images before a rollout.
 type pulls struct {
 	*beside[*v1beta1.ImagePullJob]
 }
@@ -54,8 +54,8 @@ func (p *Parts[O]) ViewPreDownload(t *executor.Turn[O], selector *metav1.LabelSe
 }
 
 // PreDownload creates and deletes the ImagePullJobs of a plan. The rollout continues even if the API server refuses a
-// request: an event reports the refusal, and the request is repeated after a while. A returned error is temporary,
-// and the request may be repeated at once.
+// request: an event reports the refusal, and the request is repeated after a while. Errors that a repeated request
+// may avoid are returned, and the caller may repeat the request at once.
 func (p *Parts[O]) PreDownload(ctx context.Context, t *executor.Turn[O], plan *predownload.Plan) error {
 	pass := p.Fanout.Begin(t.View) // a change of a job must not end the work on Pods: no event of the job would continue it
 	result, err := pass.Result(p.preDownload(ctx, t, pass, plan))
@@ -100,7 +100,7 @@ func (p *Parts[O]) createPulls(ctx context.Context, t *executor.Turn[O], pass *f
 		job := jobs[i]
 		err := t.Client.Create(ctx, job)
 		switch {
-		case apierrors.IsAlreadyExists(err): // an earlier pass created the job, and could not set the label
+		case apierrors.IsAlreadyExists(err): // an earlier reconciliation created the job, and could not set the label
 			return nil
 		case err != nil:
 			return fmt.Errorf("ImagePullJob %s: %w", job.Name, err)

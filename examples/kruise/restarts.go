@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// requests are the ContainerRecreateRequests of workloads: agents restart the named containers.
+// requests is the cache of the ContainerRecreateRequests of workloads; node agents restart the named containers.
 type requests struct {
 	*beside[*v1beta1.ContainerRecreateRequest]
 }
@@ -38,14 +38,14 @@ func newRequests(ctx context.Context, mgr Manager, options Options) (*requests, 
 	return &requests{objects}, err
 }
 
-// view returns what a workload's reconciliation knows about its requests.
+// view returns the state of a workload's ContainerRecreateRequests for a reconciliation.
 func (r *requests) view(owner client.Object, wish *restart.Wish, now time.Time) *restart.View {
 	switch {
 	case r == nil:
 		v := restart.NewView(wish, nil, now)
 		v.Off = restart.WithoutAgents()
 		return v
-	case !r.areServed(): // the cache may still show requests that can no longer be read
+	case !r.areServed(): // the cache may still show requests of a removed CRD
 		v := restart.NewView(wish, nil, now)
 		v.Off = restart.Unserved(r.resource)
 		return v
@@ -70,7 +70,8 @@ func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
 	}))
 }
 
-// ViewRestart returns what a reconciliation knows about the requested restart; wish is nil if no restart is requested.
+// ViewRestart returns the state of the requested restart for a reconciliation; wish is nil if no restart is
+// requested.
 func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart.View {
 	v := p.requests.view(t.Owner, wish, t.Now)
 	v.Rest = func(pod *corev1.Pod) error {
@@ -80,18 +81,18 @@ func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart
 	return v
 }
 
-// restartOf describes an attempt to restart the containers of a Pod, for the backoff after a refusal. The delays are
-// short, because the budget or the policy that refused may soon agree.
+// restartOf returns the backoff entry for restarting the containers of a Pod. The delays after a refusal are short,
+// because the disruption budget or the policy may soon allow the restart.
 func restartOf(pod *corev1.Pod, wish *restart.Wish) fanout.Attempt {
 	task := fanout.Task{Name: "restart containers of the Pod", First: 5 * time.Second, Last: 20 * time.Second}
 	return fanout.Attempt{Object: pod.UID, Task: task, Target: wish.String()}
 }
 
-// askAgain is how long a workload waits after a refusal before other Pods are tried.
+// askAgain is the wait after a refused restart before the workload is reconciled again, to restart other Pods.
 const askAgain = time.Second
 
-// keepShares asks the budgets again about the Pods that are being restarted, because a budget counts a disruption only
-// for some seconds, and a container may take longer to stop.
+// keepShares asks the disruption budgets again for permission to restart the Pods that are being restarted, because a
+// budget counts a disruption only for some seconds, and a container may take longer to stop.
 func (p *Parts[O]) keepShares(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) {
 	for _, pod := range plan.Keep {
 		if err := p.permitRestart(ctx, pod); err != nil && !reason.IsFinal(err) {
@@ -113,8 +114,9 @@ func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// Restart makes the budgets count the Pods that are being restarted, and sends events about the restart. The returned
-// function carries the plan out. The budgets count these Pods even if the caller does not call the function.
+// Restart makes the disruption budgets count the Pods that are being restarted, and sends events about the restart.
+// The returned function carries out the plan. The budgets count the Pods even if the caller does not call the
+// returned function.
 func (p *Parts[O]) Restart(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) func() error {
 	p.keepShares(ctx, t, plan)
 	t.Pass.Wake(plan.After)

@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Stop ends a reconciliation that cannot do any work because of err. A fault that only the user can correct is reported
-// in a condition, and in an event if the condition is new. The observed generation is updated, and the rest of the
-// status is not changed.
+// Stop ends a reconciliation that cannot do any work because of err. An error that only the user can correct is
+// reported in a condition, and in an event if the condition is new. The observed generation is updated, and the rest
+// of the status is not changed.
 func (p *Parts[O]) Stop(ctx context.Context, turn *executor.Turn[O], condition, event string, err error) (ctrl.Result, error) {
 	if !reason.IsFinal(err) {
 		return turn.Pass.Result(err)

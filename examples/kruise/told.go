@@ -19,7 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Told sends events about objects, and remembers the last message that was sent under each event name.
+// Told sends events about objects, and remembers the last message of each event, so that an event with an unchanged
+// message is not repeated.
 type Told struct {
 	*ownercache.Told
 
@@ -63,8 +64,9 @@ func (t *Told) Limits(owner client.Object, limits reason.List) {
 	}
 }
 
-// TellOrphans sends a single event about the Pods that match an owner's selector but have no controller. TellOrphans is
-// for kinds that do not adopt Pods: if an owner is deleted without its Pods and created again, twice as many Pods run.
+// TellOrphans sends a single event about the Pods that match an owner's selector but have no controller. TellOrphans
+// is for kinds that do not adopt Pods: if an owner is deleted without its Pods and created again, the old Pods run in
+// addition to the new Pods.
 func (p *Parts[O]) TellOrphans(t *executor.Turn[O]) {
 	n, first := 0, ""
 	for _, pod := range p.Cache.Pods.Orphans(t.Owner.GetNamespace()) {
@@ -83,8 +85,8 @@ func (p *Parts[O]) TellOrphans(t *executor.Turn[O]) {
 	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventOrphansNotAdopted, message)
 }
 
-// Waits returns the limits of an update that users do not expect from the spec. Partitions and pauses are left out,
-// because users have asked for them.
+// Waits returns the reasons in limits for which an update waits, except partitions and pauses, which users have
+// requested in the spec.
 func Waits(limits reason.List) error {
 	return slices.DeleteFunc(slices.Clone(limits), func(limit reason.Reason) bool {
 		return limit.Code == rollout.RolloutPaused || strings.HasSuffix(limit.Path, ".partition")

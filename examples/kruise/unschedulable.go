@@ -12,10 +12,10 @@ import (
 )
 
 // Dated returns the Pods with a time in each PodScheduled condition, and the times to remember for the next
-// reconciliation. If a Pod is created with scheduling gates, its condition has no time, and still has none when it is
-// False after the last gate was removed: nothing in the Pod tells since when the scheduler has tried. Such a Pod counts
-// as unschedulable since the first reconciliation in which the cache shows the scheduler's answer. A Pod to which a
-// time is added is copied first.
+// reconciliation. If a Pod is created with scheduling gates, the condition has no transition time, even after the
+// last gate was removed. So the Pod does not show since when the scheduler has tried. Such a Pod counts as
+// unschedulable since the first reconciliation in which the cache shows the condition with the reason Unschedulable.
+// Dated copies a Pod before it adds a time.
 func Dated(pods []*corev1.Pod, before map[types.UID]time.Time, now time.Time) (dated []*corev1.Pod, after map[types.UID]time.Time) {
 	dated = pods
 	for i, pod := range pods {

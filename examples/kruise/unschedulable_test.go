@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDated: a Pod that had a scheduling gate is unschedulable since it was first seen so, and not since its creation.
+// TestDated: a Pod that had a scheduling gate counts as unschedulable since the first reconciliation with the
+// condition, not since the Pod's creation.
 func TestDated(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(1_800_000_000+seconds, 0)) }
 	pod := func(name, reason string, status corev1.ConditionStatus, since metav1.Time) *corev1.Pod {

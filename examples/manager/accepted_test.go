@@ -175,7 +175,8 @@ func (c chance) set(name, namespace string) *v1beta1.SidecarSet {
 	return set
 }
 
-// untilServed waits until the webhook knows the SidecarSets. Each SidecarSet matches Pods of its name.
+// untilServed waits until the Pod webhook injects the sidecars of each SidecarSet. Each SidecarSet selects Pods by a
+// label with the SidecarSet's name.
 func (c *cluster) untilServed(sets []client.Object) {
 	c.t.Helper()
 	for _, set := range sets {
@@ -247,8 +248,8 @@ func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	}
 }
 
-// harmIsAnswered checks that the webhook never fails. The sidecars of the Pods in this test are made to harm the
-// webhook. The webhook admits such a Pod, or refuses the Pod within a short time.
+// harmIsAnswered checks that the webhook never fails. The test creates Pods and SidecarSets that make the injection
+// of sidecars as expensive as possible. The webhook admits or refuses each Pod within a short time.
 func harmIsAnswered(t *testing.T, c *cluster, _ *process) {
 	mesh := &unstructured.Unstructured{Object: hostile.Mesh()}
 	if err := c.Create(t.Context(), mesh); err != nil {

@@ -34,7 +34,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestBudgets runs two managers with shared webhook requests through the uses of PodUnavailableBudgets.
+// TestBudgets checks PodUnavailableBudgets with two managers: the API server sends each webhook request to either of
+// the two.
 func TestBudgets(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -75,7 +76,7 @@ func (c *cluster) deployment(name string, replicas int32) *appsv1.Deployment {
 	return d
 }
 
-// budget makes a budget for the Pods of an app, or for the Deployment of the same name.
+// budget creates a budget for the Pods of an app, or for the Deployment of the same name.
 func (c *cluster) budget(app string, edit func(*policyv1beta1.PodUnavailableBudgetSpec)) *policyv1beta1.PodUnavailableBudget {
 	c.t.Helper()
 	b := &policyv1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app}}
@@ -127,7 +128,8 @@ func (c *cluster) evict(ctx context.Context, pod *corev1.Pod, dryRun ...string) 
 	})
 }
 
-// isSpent reports whether an error has the form in which the eviction API reports an exhausted budget.
+// isSpent reports whether an error is the error that the eviction API returns if a budget allows no further
+// disruption.
 func isSpent(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return apierrors.IsTooManyRequests(err) && errors.As(err, &status) && len(status.Status().Details.Causes) == 1 &&
@@ -378,7 +380,7 @@ func (c *cluster) sharesPods() {
 			c.t.Errorf("an eviction: %v", err)
 		}
 	}
-	c.untilCounted("shared", 3, 1, 3, 2) // nothing was spent
+	c.untilCounted("shared", 3, 1, 3, 2) // the budget has not counted the refused evictions
 	c.untilEvent("PodUnavailableBudget", "shared-none", "SharedPods")
 	c.untilEvent("PodUnavailableBudget", "shared", "SharedPods")
 	if err := c.Delete(c.t.Context(), none); err != nil {

@@ -26,8 +26,9 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// cached returns the transforms of the cache, by kind: for the objects that several controllers read, and for the
-// objects that the rows list. Users may write objects of any size, so the cache keeps only the fields that are read.
+// cached returns the settings of the cache by kind: for the objects that several controllers read, and for the
+// objects that the rows list. Users may write objects of any size, so a transform removes the fields that no
+// controller reads before the cache stores an object.
 func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[client.Object]cache.ByObject {
 	pods := &podCache{}
 	for i := range loops {
@@ -70,7 +71,8 @@ func cachedOf(rows []kind.Row) (out [][]kind.Cached) {
 	return out
 }
 
-// counted returns the Kubernetes workload kinds whose numbers of Pods and controllers are read.
+// counted returns the workload kinds of Kubernetes of which the manager reads the wanted number of Pods and the
+// controller.
 func counted() []kind.Cached {
 	return []kind.Cached{
 		{Object: &appsv1.Deployment{}, Keep: keepWorkload},
@@ -80,7 +82,8 @@ func counted() []kind.Cached {
 	}
 }
 
-// keeper is a transform that keeps the identity of an object, and each field that any kind reads.
+// keeper is a cache transform that keeps the identity (such as name, UID and owner references) of an object, and the
+// fields that any kind's controller reads.
 type keeper struct {
 	fields []func(kept, found client.Object)
 }
@@ -128,8 +131,8 @@ func newCacheMetric() *prometheus.CounterVec {
 	}, []string{"type"})
 }
 
-// controllerIs reports whether the controller of an object belongs to this project, and whether it belongs to another
-// project. If the object has no controller, both results are false.
+// controllerIs reports whether the controller in an object's owner references is of a kind of this project (ours), or
+// of any other kind (another). If the object has no controller, both results are false.
 func controllerIs(object metav1.Object) (ours, another bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil {
@@ -140,10 +143,10 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 	return ours, !ours
 }
 
-// podCache is a transform that keeps Pods whole if a controller of this project controls the Pod, or if a function in
-// keep returns true for the Pod. Few Pods are kept whole for long because of keep: after the work on a Pod is done, the
-// functions return false at the Pod's next event. Of all other Pods, only names, labels and claims are kept, and the
-// fields that a kind reads.
+// podCache is a cache transform. The cache keeps all fields of a Pod if the Pod's controller is of a kind of this
+// project, or if a function in keep returns true for the Pod. The functions in keep return true only as long as there
+// is work to do on the Pod. Of all other Pods, the cache keeps only names, labels and PersistentVolumeClaims, and the
+// fields that a kind's controller reads.
 type podCache struct {
 	keep   []func(*corev1.Pod) bool
 	fields []func(kept, pod *corev1.Pod)
@@ -169,8 +172,8 @@ func (c *podCache) transform(obj any) (any, error) {
 	return out, nil
 }
 
-// keepWorkload keeps the number of Pods that a Kubernetes workload wants, but not its templates and claims, which would
-// need most of the memory.
+// keepWorkload keeps the wanted number of Pods of a Kubernetes workload, but not the Pod template and the claim
+// templates, which would need most of the memory.
 func keepWorkload(kept, found client.Object) {
 	metaOf := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		from.Annotations, from.ManagedFields = nil, nil
@@ -189,7 +192,7 @@ func keepWorkload(kept, found client.Object) {
 		if kept, ok := kept.(*appsv1.DaemonSet); ok {
 			kept.ObjectMeta, kept.Status.DesiredNumberScheduled = metaOf(found.ObjectMeta), found.Status.DesiredNumberScheduled
 		}
-	case *appsv1.StatefulSet: // some kinds read some annotations
+	case *appsv1.StatefulSet: // the controllers of some kinds read annotations
 		if kept, ok := kept.(*appsv1.StatefulSet); ok {
 			kept.ObjectMeta = found.ObjectMeta
 			kept.ManagedFields = nil
@@ -199,8 +202,9 @@ func keepWorkload(kept, found client.Object) {
 	}
 }
 
-// strippedPod returns a Pod of another project's controller with only the fields that every kind needs. If a controller
-// of this project adopts the Pod, the change of the owner reference is an event with the whole Pod.
+// strippedPod returns a copy of a Pod with only the fields that every kind needs, for Pods whose controller is not of
+// a kind of this project. If a controller of this project adopts the Pod later, the change of the owner reference is
+// an event with the whole Pod.
 func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
@@ -215,8 +219,8 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedNode keeps the fields of a Node that decide where Pods can run, the time since which the Node is ready, and
-// the versions from which follows whether the kubelet supports image volumes. With thousands of Nodes the remaining
+// strippedNode keeps the fields of a Node that determine which Pods can run there, the time since which the Node is
+// ready, and the versions that tell whether the kubelet supports image volumes. With thousands of Nodes the remaining
 // fields would need most of the memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -237,7 +241,7 @@ func strippedNode(obj any) (any, error) {
 	return out, nil
 }
 
-// strippedNamespace keeps the fields of a Namespace by which SidecarSets select.
+// strippedNamespace keeps the fields of a Namespace that the selectors of SidecarSets use.
 func strippedNamespace(obj any) (any, error) {
 	namespace, ok := obj.(*corev1.Namespace)
 	if !ok {
@@ -248,9 +252,9 @@ func strippedNamespace(obj any) (any, error) {
 	return out, nil
 }
 
-// keepRevision drops the content of revisions that belong to other controllers, mostly those of StatefulSets and
-// DaemonSets. A revision without a controller keeps its content, because a workload of this project may adopt the
-// revisions of a deleted workload.
+// keepRevision removes the data from ControllerRevisions of other controllers, mostly from the revisions of
+// Kubernetes' StatefulSets and DaemonSets. A revision without a controller keeps its content, because a workload of
+// this project may adopt the revisions of a deleted workload.
 func keepRevision(obj any) (any, error) {
 	revision, ok := obj.(*appsv1.ControllerRevision)
 	if !ok {

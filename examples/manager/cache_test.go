@@ -51,7 +51,8 @@ func transformedFor(t *testing.T, rows []kind.Row, in client.Object) client.Obje
 	return nil
 }
 
-// TestCacheKeepsLittleOfStrangers: the cache keeps only the relevant fields of foreign objects.
+// TestCacheKeepsLittleOfStrangers: of objects of other projects, the cache keeps only the fields that this project's
+// controllers read.
 func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 	claim := corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-1"},
@@ -150,7 +151,8 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsWhatSeveralKindsRead: a Pod with records and a budget keeps the fields of both.
+// TestCacheKeepsWhatSeveralKindsRead: of a Pod with a PersistentPodState and a PodUnavailableBudget, the cache keeps
+// the fields that the controllers of both kinds read.
 func TestCacheKeepsWhatSeveralKindsRead(t *testing.T) {
 	in := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -172,8 +174,8 @@ func TestCacheKeepsWhatSeveralKindsRead(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsWhatAnyRowReads: two kinds read objects of a type, and the cache keeps the identity and the fields of
-// both.
+// TestCacheKeepsWhatAnyRowReads: if the controllers of two kinds read objects of the same type, the cache keeps the
+// identity of the objects, and the fields that either controller reads.
 func TestCacheKeepsWhatAnyRowReads(t *testing.T) {
 	labels := kind.Row{Cached: []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: func(kept, found client.Object) { kept.SetLabels(found.GetLabels()) }}}}
 	owners := kind.Row{Cached: []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: func(kept, found client.Object) { kept.SetOwnerReferences(found.GetOwnerReferences()) }}}}
@@ -215,7 +217,8 @@ func TestCacheKeepsWhatAnyRowReads(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsStrangersThatAreWorkedOn: the cache keeps a foreign Pod whole only as long as work on the Pod is left.
+// TestCacheKeepsStrangersThatAreWorkedOn: the cache keeps all fields of a Pod of another project's controller only as
+// long as this project's controllers have work to do on the Pod.
 func TestCacheKeepsStrangersThatAreWorkedOn(t *testing.T) {
 	const completed = "apps.kruise.io/container-launch-priority-completed"
 	barrier := func(pod *corev1.Pod) {

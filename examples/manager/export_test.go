@@ -32,17 +32,17 @@ func NewCertificateMetrics(registry prometheus.Registerer) (rotator.Observer, er
 	return newCertificateMetrics(registry)
 }
 
-// AfterServing returns the lock of a manager whose webhooks must serve before the manager leads.
+// AfterServing returns a lock for leader election that a manager can acquire only after its webhooks serve.
 func AfterServing(lock resourcelock.Interface, serving func(context.Context) error, every time.Duration) resourcelock.Interface {
 	return afterServing(lock, serving, every)
 }
 
-// ScrapersFilter returns the filter that asks the API server about readers of metrics.
+// ScrapersFilter returns the filter that asks the API server whether the caller may read metrics.
 func ScrapersFilter(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
 	return scrapersFilter(config, c)
 }
 
-// ServeReviews serves handlers of reviews as the manager does.
+// ServeReviews serves webhook handlers as the manager does.
 func ServeReviews(ctx context.Context, host string, port int, configure func(*tls.Config), closed func(), handlers map[string]http.Handler) error {
 	server := newBoundedServer(host, port, MaxConnections, configure, closed)
 	for path, handler := range handlers {
@@ -92,7 +92,7 @@ func CountWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHand
 	return countWatchErrors(registry, newLists(logr.Discard(), clock.RealClock{}))
 }
 
-// NewRefusals makes the reporter of refused deletions.
+// NewRefusals returns the object that reports refused deletions in metrics and in a log file.
 func NewRefusals(registry prometheus.Registerer, directory string, log logr.Logger) (interface{ Refused(admission.Refusal) }, error) {
 	r, err := newRefusals(registry, log)
 	if err != nil || directory == "" {

@@ -34,8 +34,8 @@ func isBuilt(gate apps.Gate) bool {
 // all features of a stage (alpha or beta) does not want to change modes.
 func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 
-// GateGaps returns the missing parts of the features whose gates text turns on, by name or by stage. text has the
-// format that [ParseGates] reads.
+// GateGaps returns a text for each feature gate that the argument turns on, by the gate's name or by its stage, if a
+// part of the feature is missing in this project. The argument has the format that [ParseGates] reads.
 func GateGaps(text string) (map[apps.Gate]string, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -44,7 +44,7 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	gaps := map[apps.Gate]string{}
 	for gate, on := range apps.ResolveGates(set) {
 		if !on || !set[gate] {
-			continue // text does not set the gate
+			continue // the gate is not set
 		}
 		if !isBuilt(gate) {
 			gaps[gate] = "nothing of it is built"
@@ -54,9 +54,9 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 }
 
 // ParseGates reads text such as "Name=true,OtherName=false". AllAlpha and AllBeta set all gates of a stage whose
-// features exist, but no modes: EnableExternalCerts must be named to be set. An entry with a gate's name takes
-// precedence over an entry with a stage, whatever the order. Unknown names and values are errors that list the known
-// values. Turning on a gate whose feature does not exist is also an error.
+// features exist, except EnableExternalCerts, which determines a mode of operation and must be named. An entry with a
+// gate's name takes precedence over an entry with a stage, whatever the order. Unknown names and values are errors
+// that list the known values. Turning on a gate whose feature does not exist is also an error.
 func ParseGates(text string) (map[apps.Gate]bool, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -96,7 +96,7 @@ func readGates(text string) (map[apps.Gate]bool, error) {
 	return set, nil
 }
 
-// addStages sets the gates of the stages, except the gates that set contains already.
+// addStages sets the gates of the given stages (alpha or beta), except the gates that set contains already.
 func addStages(set map[apps.Gate]bool, stages map[apps.Stage]bool) {
 	for gate, spec := range apps.GateSpecs() {
 		on, all := stages[spec.Stage]

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestIsInstalled: an API server that is starting may serve its list of groups before it knows all CRDs. Only the
-// discovery document of the group itself proves that a kind is missing.
+// TestIsInstalled: an API server that is starting may serve its list of groups before it knows all CRDs. So only the
+// discovery document of the kind's own group proves that a kind is missing.
 func TestIsInstalled(t *testing.T) {
 	const (
 		aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// launcher sets up the controllers once the webhooks are proven to serve.
+// launcher sets up the controllers after a check has proven that the webhooks serve.
 type launcher struct {
 	mgr     ctrl.Manager
 	config  *rest.Config
@@ -29,7 +29,7 @@ type launcher struct {
 	version string
 	serving func(context.Context) error
 	served  *served
-	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // asks the guards; nil if there are none
+	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // asks the guards; nil without guards
 
 	adding chan struct{} // contains a value while a controller is being set up
 	ending func() error  // returns an error if the manager is about to stop
@@ -43,8 +43,8 @@ var errEnded = errors.New("the manager ends")
 const mostAdding = 5 * time.Second
 
 // untilLaunched returns a context for the manager. The context ends after ctx: if a controller is being set up, the
-// context ends when the setup has ended, or after mostAdding. If controller-runtime were stopped during a setup, its
-// manager could wait for itself until the grace period has passed.
+// context ends when the setup has ended, or after mostAdding. If controller-runtime's manager were stopped during a
+// setup, the manager could block until its shutdown timeout.
 func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.CancelFunc) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.adding, l.ending = make(chan struct{}, 1), ctx.Err
@@ -70,12 +70,13 @@ func (l *launcher) add(setup func() error) error {
 	case l.adding <- struct{}{}:
 		defer func() { <-l.adding }()
 		return setup()
-	default: // the manager is about to stop, and holds the channel
+	default: // the manager is about to stop, and has filled the channel
 		return errEnded
 	}
 }
 
-// NeedLeaderElection is false, so that a waiting replica fills its caches and can quickly replace the leader.
+// NeedLeaderElection returns false, so that a replica that is not the leader fills its caches and can quickly replace
+// the leader.
 func (*launcher) NeedLeaderElection() bool { return false }
 
 // Start returns once all controllers are set up, or the manager stops. If the CRD of a kind is missing, Start waits for
@@ -115,7 +116,8 @@ func (l *launcher) kindsThatAreOn() (on []kind.Row) {
 	return on
 }
 
-// launchKinds sets up the controllers of the installed kinds, and returns the kinds that are not installed yet.
+// launchKinds sets up the controllers of those wanted kinds that are installed, and returns the other wanted kinds in
+// late.
 func (l *launcher) launchKinds(ctx context.Context, wanted []kind.Row) (late []kind.Row, err error) {
 	for _, k := range wanted {
 		if installed, _, _ := l.served.has(k.Kind); !installed {
@@ -143,13 +145,14 @@ func (l *launcher) launchKind(ctx context.Context, k kind.Row) error {
 	return l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) })
 }
 
-// lookAgain is the interval at which the API server is asked about a kind whose CRD cannot be read.
+// lookAgain is the interval at which the launcher asks the API server whether a kind is served, if the manager cannot
+// read CRDs.
 const lookAgain = 10 * time.Second
 
 // awaitChange waits until one of the missing kinds may have been installed. The result is false if ctx has ended.
 func (l *launcher) awaitChange(ctx context.Context, late []kind.Row) bool {
 	var look <-chan time.Time
-	_, _, changed := l.served.has(late[0].Kind) // reports all changes after this line
+	_, _, changed := l.served.has(late[0].Kind) // the channel reports each later change
 	for _, k := range late {
 		has, sure, _ := l.served.has(k.Kind)
 		if has {
@@ -235,9 +238,9 @@ func (o *Options) ownNamespace() string {
 	return ""
 }
 
-// isInstalled reports whether the API server serves a kind. The mapper answers the first question from the API server's
-// list of all groups. While an API server starts, the list may lack some groups, and the mapper would not ask again. So
-// isInstalled asks about a missing kind a second time, and then the API server is asked about this kind alone.
+// isInstalled reports whether the API server serves a kind. The first call of the mapper reads the API server's list
+// of all groups. While an API server starts, the list may lack some groups. So isInstalled calls the mapper a second
+// time if the kind is missing, and the mapper then asks the API server about the group of this kind alone.
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// newLock returns the lock for leader election, which is stored in a Lease. The holder's name in the Lease
-// distinguishes this manager's replicas from the replicas of OpenKruise's manager.
+// newLock returns the lock for leader election, which is stored in a Lease. The holderIdentity in the Lease tells
+// this manager's replicas from the replicas of OpenKruise's manager.
 func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, error) {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, e.Namespace, e.ID,
 		resourcelock.ResourceLockConfig{Identity: identity(string(uuid.NewUUID()))},
@@ -36,9 +36,10 @@ func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, er
 	return lock, nil
 }
 
-// afterServing returns a lock that a replica can acquire only after the replica's webhooks have been proven to serve. A
-// leader without webhooks could do nothing, while another replica may have webhooks. The lock calls serving again and
-// again, with a pause between the calls, until serving returns no error. For a nil lock afterServing returns nil.
+// afterServing returns a lock that a replica can acquire only after the replica's webhooks have been proven to serve.
+// The reason: a leader without serving webhooks could do nothing, while the webhooks of another replica may serve.
+// The lock calls serving again and again, with a pause between the calls, until serving returns no error. For a nil
+// lock, afterServing returns nil.
 func afterServing(lock resourcelock.Interface, serving func(context.Context) error, pause time.Duration) resourcelock.Interface {
 	if lock == nil {
 		return nil
@@ -47,7 +48,7 @@ func afterServing(lock resourcelock.Interface, serving func(context.Context) err
 }
 
 // servingLock delays writes of the Lease, but no reads, so that a waiting replica knows the current leader. After the
-// delay, the record that was read before may be stale; the API server then refuses to overwrite the newer record.
+// delay, the Lease may have changed since it was read; the API server then refuses the write.
 type servingLock struct {
 	resourcelock.Interface
 
@@ -103,8 +104,8 @@ func newLeaderMetric() prometheus.Gauge {
 }
 
 // awaitOthers returns once no manager of another project holds the Lease. If both managers ran, each would overwrite
-// the webhook configurations of the other: one with webhooks called by URL, and one with webhooks called through the
-// Service.
+// the webhook configurations of the other manager: this manager may be called by URL, and the other manager through
+// the Service.
 func awaitOthers(ctx context.Context, c client.Client, e *LeaderElection, clk clock.PassiveClock) error {
 	if e == nil {
 		return nil

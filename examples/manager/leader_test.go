@@ -52,7 +52,7 @@ func TestAfterServing(t *testing.T) {
 		name    string
 		write   func(context.Context, lock) error
 		fails   int           // the number of failures of the webhooks
-		patient time.Duration // how long the election lasts
+		patient time.Duration // the timeout of the calls
 		ends    bool
 		want    written
 	}{
@@ -94,8 +94,8 @@ func TestAfterServing(t *testing.T) {
 	}
 }
 
-// TestLeaseIsLeftToWhoServes: a replica whose webhooks do not serve does not acquire the Lease. A ResourceQuota
-// forbids the Secret of the certificates, so the webhooks of this replica cannot serve.
+// TestLeaseIsLeftToWhoServes: a replica whose webhooks do not serve does not acquire the Lease. In the test, a
+// ResourceQuota forbids the Secret with the certificates, so the webhooks of the replica cannot serve.
 func TestLeaseIsLeftToWhoServes(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -125,7 +125,7 @@ func TestLeaseIsLeftToWhoServes(t *testing.T) {
 				refused++
 			}
 		}
-		if refused < 4 { // the fourth is 7 seconds after the first
+		if refused < 4 { // with the back-off, the fourth refusal comes 7 s after the first
 			return errors.Join(err, fmt.Errorf("creating the Secret was refused %d times", refused))
 		}
 		return err

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// boundedListener limits the number of open connections. If a new connection exceeds the limit, the listener closes the
-// oldest idle connection of the address with the most idle connections. If a request is running on every connection,
-// the listener chooses among all connections. So a client that opens many connections does not keep other clients from
-// connecting.
+// boundedListener limits the number of open connections. If a new connection exceeds the limit, the listener closes a
+// connection: the oldest idle connection of the client address with the most idle connections. If a request is
+// running on every connection, the listener closes the oldest connection of the client address with the most
+// connections. So a client that opens many connections does not keep other clients from connecting.
 type boundedListener struct {
 	net.Listener
 
@@ -78,7 +78,7 @@ func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	return victim
 }
 
-// state records whether a request is running on a connection; it is the hook for http.Server.ConnState.
+// state records whether a request is running on a connection. The method is used as http.Server.ConnState.
 func (l *boundedListener) state(conn net.Conn, state http.ConnState) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()

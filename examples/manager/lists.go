@@ -13,9 +13,9 @@ import (
 )
 
 // lists records the lists and watches of the caches that the API server refuses because the manager lacks a
-// permission. While the first list of a cache is refused, no controller starts, so the reason is logged and shown at
-// /readyz/caches. All other failures may end soon, such as a failed conversion before the manager's own webhooks
-// serve. A metric counts these failures.
+// permission. While the first list request of a cache is refused, no controller starts, so the reason is logged and
+// shown at /readyz/caches. Other failures of list requests are only counted in a metric, because the failures may end
+// soon: for example, conversions fail before the manager's own webhooks serve.
 type lists struct {
 	log   logr.Logger
 	clock clock.PassiveClock
@@ -30,15 +30,15 @@ type failedList struct {
 	err error
 }
 
-// failingFor is how long a refusal is reported. A refused list is repeated after half a minute at most, so an older
-// refusal is no longer current.
+// failingFor is how long a refusal is reported at /readyz. The cache repeats a refused list request after at most
+// half a minute, so without a newer refusal the request has succeeded.
 const failingFor = time.Minute
 
 func newLists(log logr.Logger, c clock.PassiveClock) *lists {
 	return &lists{log: log, clock: c, failed: map[string]failedList{}}
 }
 
-// note records a missing permission, and logs each new error once.
+// note records an error of a list or watch because of a missing permission, and logs each new error once.
 func (l *lists) note(kind string, err error) {
 	if !apierrors.IsForbidden(err) {
 		return
@@ -69,7 +69,8 @@ func (l *lists) ready() error {
 	return errors.Join(errs...)
 }
 
-// explained adds advice to an error about a missing permission: grant the permission, or do without it.
+// explained adds advice to an error about a missing permission: to grant the permission, or to turn off the feature
+// gate that needs the permission.
 func explained(kind string, err error) error {
 	status, remedy := apierrors.APIStatus(nil), "grant the manager the right, or switch off the feature gate that needs the right"
 	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "secrets" {

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestLoopsAreSetUp: loops are set up with their own workers, after the kinds. A loop with its feature gate off is not
-// set up.
+// TestLoopsAreSetUp: loops are set up with their own numbers of workers, after the controllers of the kinds. A loop
+// whose feature gate is off is not set up.
 func TestLoopsAreSetUp(t *testing.T) {
 	const on, off apps.Gate = "On", "Off"
 	set, cp := make(chan string, 3), newCluster(t).cp
@@ -71,7 +71,7 @@ func TestStopWaitsForSetup(t *testing.T) {
 		set = append(set, "one")
 		cancel()
 		began := make(chan struct{})
-		for range 200 { // a manager that has begun to stop would accept none of these, or hang
+		for range 200 { // without the launcher, a stopping manager would refuse controllers, or block
 			err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 				began <- struct{}{}
 				<-ctx.Done()

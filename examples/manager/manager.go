@@ -1,5 +1,5 @@
-// Package manager answers "how do the reference controllers run together?". The package runs the controllers of all
-// installed CRDs in a single controller-runtime manager.
+// Package manager runs the reference controllers of all installed CRDs, and their webhooks, in a single
+// controller-runtime manager.
 package manager
 
 import (
@@ -31,9 +31,9 @@ import (
 
 // Run runs the webhooks and the controllers until ctx ends. The webhooks serve on every replica, and before any cache
 // is filled, because a cache reads objects in an older version through the conversion webhooks. The controllers start
-// on the leader, after its webhooks are proven to serve. No replica becomes the leader before its webhooks are proven
-// to serve. Run returns an error when the API server cannot be reached, an address is in use, or a controller cannot be
-// set up. Run returns nil if ctx has ended, even while Run is still starting. Run takes the logger from ctx.
+// on the leader. A replica becomes the leader only after a check has proven that the replica's webhooks serve. Run
+// returns an error when the API server cannot be reached, an address is in use, or a controller cannot be set up. Run
+// returns nil if ctx has ended, even while Run is still starting. Run takes the logger from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	err := run(ctx, config, options)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -210,8 +210,8 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 		out.Cache.SyncPeriod = &options.SyncPeriod
 	}
 	if options.Namespace != "" {
-		// With the cache's own option for namespaces there would be a store per namespace, but the tracking of own
-		// writes needs a single store per type.
+		// The cache's option DefaultNamespaces would create a store for each namespace, but the tracking of the
+		// manager's own writes needs a single store for each type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
 		if err := everywhere(scheme, byObject); err != nil {
 			return out, err
@@ -231,8 +231,8 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	return out, nil
 }
 
-// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace. Each type has a single
-// entry in byObject: if there were two entries, controller-runtime would use either entry.
+// everywhere exempts cluster-scoped kinds from the restriction of the cache to a namespace. Each type gets a single
+// entry in byObject, because controller-runtime would use any one of several entries.
 func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
 	entries := map[reflect.Type]client.Object{}
 	for object := range byObject {

@@ -55,7 +55,7 @@ func (m *certificateMetrics) Wrote(object reason.Object, why reason.Reason) {
 	m.writes.WithLabelValues(object.Kind, string(why.Code)).Inc()
 }
 
-// Injected records whether a webhook configuration or CRD lacks the CA bundle.
+// Injected records in a metric whether a webhook configuration or CRD lacks the CA bundle.
 func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason) {
 	value := 0.0
 	if lacks.Code != "" {

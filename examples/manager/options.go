@@ -30,12 +30,12 @@ type Options struct {
 	// MetricsAddress, HealthAddress and PprofAddress are the addresses at which metrics, /healthz and /readyz, and
 	// profiles are served; empty means that nothing is served.
 	MetricsAddress, HealthAddress, PprofAddress string
-	// MetricsSecure makes the manager serve metrics by HTTPS, with a certificate that is made at the start. A caller
-	// then needs a token that the API server accepts, and permission to get /metrics. The manager's account needs
-	// permission to create tokenreviews and subjectaccessreviews.
+	// MetricsSecure makes the manager serve metrics by HTTPS, with a self-signed certificate that is made at the
+	// start. A caller then needs a token that the API server accepts, and permission to get /metrics. The manager's
+	// ServiceAccount needs permission to create tokenreviews and subjectaccessreviews.
 	MetricsSecure bool
 	// LeaderElection makes only one of several replicas run the controllers at a time. If LeaderElection is nil, the
-	// controllers run at once.
+	// controllers run without an election.
 	LeaderElection *LeaderElection
 	// Webhooks configures the serving of admission and conversion; nil means that neither is served.
 	Webhooks *Webhooks
@@ -51,8 +51,8 @@ type Options struct {
 	Burst int
 	// RateLimit limits how fast failing objects are tried again.
 	RateLimit RateLimit
-	// ExpectationTimeout is how long the cache may not show the controller's own writes before the delay is reported; 0
-	// means 5 minutes.
+	// ExpectationTimeout is the time after which a delay of the cache is reported: the time for which the cache does
+	// not show the controller's own writes. 0 means 5 minutes.
 	ExpectationTimeout time.Duration
 	// Kinds are the kinds to run and serve, with the values of their flags; nil means [kinds.All].
 	Kinds []kind.Row
@@ -79,12 +79,13 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// ShutdownTimeout is how long running work may continue after the manager has received the signal to stop. The grace
-// period of the manager's Pod must be long enough for a pause, then ShutdownTimeout, then the release of the Lease.
+// ShutdownTimeout is how long running work may continue after the manager has received the signal to stop. The
+// termination grace period of the manager's Pod must be longer than ShutdownTimeout, so that the manager can also
+// release the Lease.
 const ShutdownTimeout = 30 * time.Second
 
-// RateLimit limits how fast the controllers' queues hand out failing objects. An object waits for the longer of two
-// delays: an exponential back-off per object, and a token bucket per namespace.
+// RateLimit limits how often the controllers reconcile failing objects. The next reconciliation of a failing object
+// waits for the longer of two delays: an exponential back-off for each object, and a token bucket for each namespace.
 type RateLimit struct {
 	// BaseDelay and MaxDelay are the shortest and longest back-off; zero means 5 milliseconds and 1000 seconds.
 	BaseDelay, MaxDelay time.Duration
@@ -98,7 +99,7 @@ func (o Options) metricsServer() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
 	if o.MetricsSecure {
 		out.FilterProvider = scrapersFilter
-		// With HTTP/2 a client could open many streams before any authentication.
+		// HTTP/2 is off, because a client could open many streams before any authentication.
 		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return out
@@ -130,8 +131,8 @@ type Webhooks struct {
 	CertDir string
 	// RenewBefore is how long before its expiry the serving certificate is renewed; 0 means 180 days.
 	RenewBefore time.Duration
-	// Overlap is the time between two steps of a rotation of the CA; 0 means 10 minutes. Each API server and each
-	// replica must learn of a step within this time.
+	// Overlap is the time between two steps of a rotation of the CA; 0 means 10 minutes. Within this time, each API
+	// server and each replica must read the Secret and CA bundles that the step has changed.
 	Overlap time.Duration
 	// InitializeTimeout is how long the webhooks may take to serve before an error is logged; 0 means a minute.
 	// OpenKruise's manager then exits; this manager does not, because exiting would not help.
@@ -220,8 +221,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// identity returns the name by which a Lease knows this process. The prefix distinguishes this manager's replicas from
-// the managers of other projects.
+// identity returns the holderIdentity of this process in the Lease. The prefix tells this manager's replicas from the
+// managers of other projects.
 func identity(id string) string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podWebhook contains the handlers of the webhooks for Pods. There are no handlers until the manager's caches have been
-// set up.
+// podWebhook contains the handlers of the webhooks for Pods. Until the manager's caches have been set up, there are
+// no handlers, and requests are refused.
 type podWebhook struct {
 	handler atomic.Pointer[podwebhook.Handler]
 	guard   atomic.Pointer[admission.Handler]
@@ -48,7 +48,7 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	})
 }
 
-// receive sets the handlers that are called before a new Pod is stored.
+// receive sets the handlers that validate a new Pod after all mutating webhooks.
 func (p *podWebhook) receive(asked []admission.Handler) {
 	all := inTurn(asked)
 	p.comes.Store(&all)
@@ -66,8 +66,8 @@ func inTurn(handlers []admission.Handler) admission.Handler {
 	})
 }
 
-// protect sets the guards that are asked before a Pod is taken out of service. If all guards agree, the handlers in
-// the parameter told are called as well. Their answers are ignored.
+// protect sets the guards, whose handlers decide about each request that takes a Pod out of service. If no guard
+// refuses the request, the handlers in the parameter told are called as well, and their responses are ignored.
 func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, options kruiseadmission.Options) {
 	var handlers []admission.Handler
 	for _, g := range guards {
@@ -124,7 +124,7 @@ func handlersOf(ctx context.Context, mgr ctrl.Manager, options *Options, served 
 	return handlers, nil
 }
 
-// start collects the steps of the webhook that changes new Pods. The order of the steps matters: a step that reads the
+// start sets the steps of the webhook that changes new Pods. The order of the steps matters: a step that reads the
 // containers comes after the steps that add containers.
 func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, guards []kind.Guard) error {
 	steps := []podwebhook.Mutator{kruiseadmission.ReadinessGate(options.Gates)}
@@ -156,9 +156,9 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return nil
 }
 
-// podInputs returns the inputs for the parts of a kind that run in the webhooks for Pods. The revisions of
-// cluster-scoped kinds are in the namespace to which the cache is restricted, otherwise in the manager's namespace; the
-// configuration is always in the manager's namespace.
+// podInputs returns the inputs for the code of a kind that runs in the webhooks for Pods. If the cache is restricted
+// to a namespace, the ControllerRevisions of cluster-scoped kinds are in this namespace, and otherwise in the
+// manager's namespace. The configuration is always in the manager's namespace.
 func podInputs(options *Options, row *kind.Row, served *served) kind.PodInputs {
 	return kind.PodInputs{
 		Gates: options.Gates, Namespace: options.ownNamespace(), Revisions: cmp.Or(options.Namespace, options.ownNamespace()),

@@ -31,7 +31,8 @@ type cluster struct {
 	proxy  *proxy
 }
 
-// newCluster starts a control plane for a single test, because webhook configurations affect a whole control plane.
+// newCluster starts a control plane for a single test, because webhook configurations affect all requests to a
+// control plane.
 func newCluster(t *testing.T) *cluster { return newClusterOf(t, 5) }
 
 // newClusterOf is newCluster with a number of Nodes.
@@ -160,7 +161,8 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// proxy passes connections on to the replicas in turn, as a Service does. The proxy skips a replica without an answer.
+// proxy passes each connection on to the next of the replicas, as a Service does. The proxy skips a replica that does
+// not accept connections.
 type proxy struct {
 	port int
 	mu   sync.Mutex

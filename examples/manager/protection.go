@@ -69,9 +69,9 @@ func newRefusals(registry prometheus.Registerer, log logr.Logger) (*refusals, er
 	return r, nil
 }
 
-// openFor opens the log file if the options name a directory and a kind of protection is on. By default only
-// PodUnavailableBudgets are on. If the file cannot be written in this case, openFor logs a message once, and no file is
-// used.
+// openFor opens the log file if the options name a directory, and if deletion protection or PodUnavailableBudgets are
+// on. If only PodUnavailableBudgets are on, as by default, and the file cannot be written, openFor logs a message,
+// and the manager continues without the file.
 func (r *refusals) openFor(options Options) error {
 	deletions := options.Gates[apps.GateResourcesDeletionProtection]
 	if options.ProtectionLog == "" || !deletions && !slices.ContainsFunc(options.Kinds, func(r kind.Row) bool { return r.Guard != nil && r.IsOn(options.Gates) }) {

@@ -27,8 +27,8 @@ import (
 const releaseGates = "--feature-gates=ResourceDistributionGate=true,StatefulSetStartOrdinal=true,SidecarTerminator=true," +
 	"InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true"
 
-// witnesses are new workloads. When their Pods are ready, the controllers have also reconciled the restored
-// workloads.
+// witnesses are workloads that the test creates last. When the Pods of the witnesses are ready, the controllers have
+// also reconciled the restored workloads.
 const witnesses = `
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -60,8 +60,8 @@ spec:
     spec: {containers: [{name: app, image: "example.test/app:v1"}]}
 `
 
-// release restores a cluster of OpenKruise 1.9.0 on a new control plane: first the CRDs that store v1alpha1, and the
-// objects, then the CRDs and webhook configurations of this repository.
+// release restores the objects of a cluster with OpenKruise 1.9.0 on a new control plane: first the CRDs that store
+// v1alpha1, and the objects, then the CRDs and webhook configurations of this repository.
 func release(t *testing.T, state string) *cluster {
 	t.Helper()
 	c := newClusterOf(t, 10) // the Nodes sim-01 to sim-10 of the objects
@@ -135,8 +135,8 @@ func (c *cluster) witness() {
 	c.until("DaemonSet", "default", "witness", map[string]int64{"numberReady": 10})
 }
 
-// writtenIn lists the writes of the manager to Pods, claims, revisions and copies outside the namespace of the
-// witnesses.
+// writtenIn lists the writes of the manager, since an offset in the audit log, to Pods, claims, revisions and copies
+// outside the namespace of the witnesses.
 func (c *cluster) writtenIn(offset int64) (out []string) {
 	c.t.Helper()
 	kept := []string{"pods", "persistentvolumeclaims", "controllerrevisions", "configmaps", "secrets"}
@@ -179,8 +179,8 @@ func TestReleaseSettled(t *testing.T) {
 }
 
 // TestReleaseMidway: rollouts that OpenKruise 1.9.0 has begun are completed, without a node agent; updates that have
-// begun in place continue in place. The test leaves out Pods between two updates by several writers: only a minute
-// without a restart would prove the end of such an update.
+// begun in place continue in place. The test leaves out Pods to which several clients have made in-place updates one
+// after the other: only a minute without a restart would prove that such an update has ended.
 func TestReleaseMidway(t *testing.T) {
 	c := release(t, "midway")
 	inPlace := map[string]map[types.UID]string{}

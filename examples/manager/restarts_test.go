@@ -32,7 +32,8 @@ func restartedPods() map[string]int {
 }
 
 // TestRestartsWithoutTheirCRD: workloads work with and without the CRD of ContainerRecreateRequests. While the CRD is
-// missing, the condition of a requested restart says so, and the restart continues once the CRD is installed.
+// missing, a condition of the workload reports that a requested restart cannot be done, and the restart continues
+// once the CRD is installed.
 func TestRestartsWithoutTheirCRD(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -99,7 +100,7 @@ func (c *cluster) serveRequests(is bool) {
 	})
 }
 
-// begins makes a workload of each kind, and waits for its Pods.
+// begins creates a workload of each kind, and waits for its Pods.
 func (c *cluster) begins() {
 	for kind, pods := range restartedPods() {
 		labels := map[string]any{"app": kind}
@@ -156,8 +157,8 @@ func (c *cluster) rollsOut(image string) {
 	c.untilRunning(image)
 }
 
-// wish requests a restart of all containers started so far. The requested time is 2 seconds from now, because times
-// in a status have whole seconds.
+// wish requests a restart of all containers that were started before a time 2 seconds from now. The time is in the
+// future because the start times in a status are in whole seconds.
 func (c *cluster) wish() {
 	c.t.Helper()
 	c.edits(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, apps.AnnotationRestartContainers, time.Now().Add(2*time.Second).UTC().Format(time.RFC3339)))

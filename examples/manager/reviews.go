@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// reviewMetrics counts reviews that the webhooks could not answer as intended.
+// reviewMetrics counts the webhook requests (reviews) that the webhooks could not answer as intended.
 type reviewMetrics struct {
 	templates prometheus.Counter
 	paths     *prometheus.CounterVec
@@ -48,7 +48,7 @@ func newReviewMetrics(registry prometheus.Registerer) (*reviewMetrics, error) {
 
 func (m *reviewMetrics) templateUnchecked(error) { m.templates.Inc() }
 
-// unknownPath counts a review at a path without a handler. The caller limits the number of paths.
+// unknownPath counts a review that was sent to a path without a handler. The caller limits the number of paths.
 func (m *reviewMetrics) unknownPath(path string) { m.paths.WithLabelValues(path).Inc() }
 
 func (m *reviewMetrics) cutOff(status int) { m.statuses.WithLabelValues(strconv.Itoa(status)).Inc() }

@@ -22,14 +22,15 @@ import (
 )
 
 // scrapers decides who may read metrics, by asking the API server with a TokenReview and a SubjectAccessReview.
-// controller-runtime has such a filter too. But its packages make every manager half as large again and cost 14 MiB of
-// memory, even if the metrics are not secured.
+// controller-runtime has such a filter too. But that filter's packages make the binary of each manager half as large
+// again and cost 14 MiB of memory, even if the metrics are not secured.
 type scrapers struct {
 	tokens authenticationclient.TokenReviewsGetter
 	access authorizationclient.SubjectAccessReviewsGetter
 	// allowed contains the digests of the tokens that may read metrics.
 	allowed *cache.LRUExpireCache
-	// reviews contains a rate limiter for each address, because every caller with an unknown token causes requests.
+	// reviews contains a rate limiter for each client address, because each unknown token causes requests to the API
+	// server.
 	reviews *cache.LRUExpireCache
 }
 
@@ -71,7 +72,7 @@ func scrapersFilter(config *rest.Config, httpClient *http.Client) (metricsserver
 	}, nil
 }
 
-// refusedScrape is the error for a caller who may not read metrics.
+// refusedScrape is the error for a client that may not read metrics.
 type refusedScrape struct {
 	status int
 	why    string

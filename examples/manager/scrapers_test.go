@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// reviewer answers reviews: the reviewer knows the tokens "reader" and "stranger", and allows only "reader" to get
-// /metrics.
+// reviewer acts as an API server for TokenReviews and SubjectAccessReviews: the tokens "reader" and "stranger" are
+// valid, and only "reader" may get /metrics.
 func reviewer(t *testing.T, asked *atomic.Int32) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func TestScrapers(t *testing.T) {
 		name                        string
 		method, path, authorization string
 		times                       int
-		wantStatus                  int // of the last
+		wantStatus                  int // of the last request
 		wantAsked                   int32
 	}{
 		{"a reader is asked about once", http.MethodGet, "/metrics", "Bearer reader", 50, http.StatusOK, 2},

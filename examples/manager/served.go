@@ -20,13 +20,14 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// served knows which kinds the API server serves, and whether the caches of these kinds are up to date. Both may change
-// at any time. So at the start everything is set up for all kinds, and the cache of a missing kind is empty.
+// served knows which kinds the API server serves, and whether the caches of these kinds are up to date. Both may
+// change at any time. So the manager sets up the caches and handlers of all kinds at the start, and the cache of a
+// missing kind is empty.
 type served struct {
 	crds      *watchhealth.CRDs
 	watches   *watchhealth.Watches
 	resources map[schema.GroupVersionKind]watchhealth.Resource
-	asked     meta.RESTMapper // asks the API server directly
+	asked     meta.RESTMapper // sends requests to the API server
 	log       logr.Logger
 }
 
@@ -63,7 +64,7 @@ func (s *served) mapper(config *rest.Config, c *http.Client) (meta.RESTMapper, e
 	return watchhealth.Mapper(next, s.resources), err
 }
 
-// mostAsked is how long the start of the manager waits until the installed kinds are known.
+// mostAsked is how long the start of the manager waits for the list of the installed CRDs.
 const mostAsked = 10 * time.Second
 
 // follow watches the CRDs until ctx ends. follow returns once the installed kinds are known, or after mostAsked. The
@@ -83,9 +84,9 @@ func (s *served) follow(ctx context.Context) (end func()) {
 	}
 }
 
-// has reports whether the API server serves a kind. The returned channel is closed when the answer may have changed. If
-// the CRDs cannot be read, sure is false: the answer comes from the API server's list of kinds, and the caller must ask
-// again later.
+// has reports whether the API server serves a kind. The returned channel is closed when the result may have changed.
+// If the CRDs cannot be read, sure is false: the result comes from the API server's list of kinds, and the caller
+// must call has again later.
 func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-chan struct{}) {
 	state, changed := s.crds.Of(kind)
 	if state != watchhealth.Unknown {
@@ -95,7 +96,7 @@ func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-ch
 	return has && err == nil, false, changed
 }
 
-// presence says whether the API server serves a kind. Kinds of other projects count as served.
+// presence returns whether the API server serves a kind. Kinds of other projects count as served.
 func (s *served) presence(kind schema.GroupVersionKind) watchhealth.State {
 	if _, ours := s.resources[kind]; !ours {
 		return watchhealth.Served
@@ -166,7 +167,7 @@ func (l *watchLogs) tell(kind schema.GroupVersionKind, current bool, err error) 
 	case current && said:
 		l.said[kind] = false
 		l.log.Info("a watch is up again", "kind", kind.String())
-	case err != nil && !said: // a watch that was only closed is reopened at once
+	case err != nil && !said: // not if the watch was only closed, because it is reopened at once
 		l.said[kind] = true
 		l.log.Info("a watch is down; it is tried again", "kind", kind.String(), "reason", err.Error())
 	}

@@ -79,7 +79,7 @@ func (c *cluster) untilPods(app string, n int, look func(*corev1.Pod) error) {
 	})
 }
 
-// untilWebhooksAnswer waits until API server and webhooks agree on a certificate.
+// untilWebhooksAnswer waits until the API server trusts the certificate of the webhooks.
 func (c *cluster) untilWebhooksAnswer() {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
@@ -94,7 +94,7 @@ func (c *cluster) rollsOutLate() {
 	c.untilRolledOut("late-clones")
 }
 
-// protectsLate evicts all Pods of a Deployment right after the creation of its budget.
+// protectsLate tries to evict all Pods of a Deployment right after the creation of a budget for the Pods.
 func (c *cluster) protectsLate(name string) {
 	c.t.Helper()
 	c.deployment(name, 3)
@@ -168,8 +168,8 @@ func (c *cluster) definition(name string) *unstructured.Unstructured {
 	return crd
 }
 
-// budgetsComeBack removes the CRD of budgets, together with all budgets, while Pods still name a budget. Then the CRD
-// is installed again.
+// budgetsComeBack removes the CRD of PodUnavailableBudgets, together with all budgets, while the annotations of Pods
+// still name a budget. Then the CRD is installed again.
 func (c *cluster) budgetsComeBack() {
 	c.protectsLate("held")
 	ctx := c.t.Context()
@@ -199,8 +199,9 @@ func (c *cluster) budgetsComeBack() {
 	c.protectsLate("back")
 }
 
-// versionComesBack stops serving the version that the manager watches. Meanwhile evictions of Pods that name a budget
-// are refused with status 429. When the version is served again, the budget decides.
+// versionComesBack makes the API server stop serving the version of budgets that the manager watches. During this
+// time, evictions of Pods whose annotations name a budget are refused with status 429. When the version is served
+// again, the budget decides about evictions.
 func (c *cluster) versionComesBack() {
 	c.deployment("unserved", 3)
 	c.budget("unserved", atMost("1"))
@@ -235,8 +236,8 @@ func (c *cluster) serveBudgets(is bool) {
 	})
 }
 
-// goesUnserved removes the CRD while no watch can report the deletion of the budgets. Afterwards the Pods can be
-// evicted.
+// goesUnserved removes the CRD of budgets while the watched version is not served, so no watch can report the
+// deletion of the budgets. Afterwards the Pods can be evicted.
 func (c *cluster) goesUnserved() {
 	c.deployment("freed", 3)
 	c.budget("freed", atMost("0"))
@@ -297,8 +298,8 @@ func (c *cluster) code(verb, path, body string) int {
 	return answer.StatusCode
 }
 
-// TestWatchesThatAreClosed: each write to a CRD closes the watches of its kind. Even so, Pods get their sidecars, and
-// no Pod is evicted against its budget.
+// TestWatchesThatAreClosed: each write to a CRD makes the API server close the watches of the CRD's kind. Even so,
+// Pods get their sidecars, and no Pod is evicted against its budget.
 func TestWatchesThatAreClosed(t *testing.T) {
 	c := newCluster(t)
 	c.install()

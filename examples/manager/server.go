@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxConnections is the largest number of connections to the webhooks. An API server speaks HTTP/1.1 to webhooks
-	// (apiserver/pkg/util/webhook), so each review has its own connection. An idle connection takes 6 KiB.
+	// maxConnections is the largest number of connections to the webhooks. An API server calls webhooks by HTTP/1.1
+	// (apiserver/pkg/util/webhook), so each concurrent review has its own connection. An idle connection takes 6 KiB.
 	maxConnections = 2000
 	// maxHeader is the largest size of a request's header, in bytes; the header of an API server has a few hundred.
 	maxHeader = 16 << 10
@@ -27,7 +27,8 @@ const (
 	// for the next review. An API server closes an idle connection after 90 seconds, and the webhook must not close the
 	// connection first.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
-	// answerTimeout is how long a whole review may take. The handlers set shorter limits for waits, reads and writes.
+	// answerTimeout is how long the server may take for a review, from the first byte of the request to the last byte
+	// of the response. The handlers set shorter limits for waits, reads and writes.
 	answerTimeout = 30 * time.Second
 	// maxStreams is the largest number of concurrent reviews on a connection.
 	maxStreams = 250
@@ -52,7 +53,8 @@ func newBoundedServer(host string, port, connections int, configure func(*tls.Co
 	}
 }
 
-// Start serves until ctx ends. Then Start waits for running reviews as long as the manager allows.
+// Start serves until ctx ends. Then Start waits until running reviews have ended, or until the manager's shutdown
+// timeout.
 func (s *boundedServer) Start(ctx context.Context) error {
 	logger := logr.FromContextOrDiscard(ctx).WithName("webhooks")
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)

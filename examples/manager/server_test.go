@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// port is a webhooks' port with the addresses of its callers.
+// port is the port of a manager's webhooks, with functions that connect from different client addresses.
 type port struct {
 	t       *testing.T
 	address string
@@ -44,7 +44,8 @@ func servePort(t *testing.T) *port {
 	return servePortWith(t, nil, nil)
 }
 
-// servePortWith serves an additional handler at /test, and asks a client about templates.
+// servePortWith serves the webhooks, and an additional handler at /test. The webhooks use the client judge to
+// validate templates.
 func servePortWith(t *testing.T, test http.HandlerFunc, judge client.Writer) *port {
 	t.Helper()
 	example := httptest.NewTLSServer(http.NotFoundHandler())
@@ -107,7 +108,7 @@ func (p *port) open(from, text string) net.Conn {
 	return conn
 }
 
-// converted asks for a conversion, as an API server does.
+// converted sends a ConversionReview, as an API server does.
 func (p *port) converted(ctx context.Context, client *http.Client) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+p.address+"/convert", bytes.NewReader(conversion(p.t, 1, 0)))
 	if err != nil {
@@ -155,8 +156,8 @@ func (p *port) client(from string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestStrangersKeepNobodyOut: whatever hostile clients do at the webhook port, an API server with another address
-// gets answers.
+// TestStrangersKeepNobodyOut: whatever hostile clients send to the webhook port, an API server with another address
+// gets responses.
 func TestStrangersKeepNobodyOut(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -186,7 +187,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			body := conversion(p.t, 30, 200_000)
 			for range 5 {
 				conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
-				go func() { _, _ = conn.Write(body) }() // ends with the connection
+				go func() { _, _ = conn.Write(body) }() // the write ends when the connection is closed
 			}
 		}},
 		{"headers that never end", func(p *port) {
@@ -203,7 +204,8 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			}
 			tc.do(p)
 			for i := range 20 {
-				// This time limit is shorter than every time limit of the server for hostile clients.
+				// The time limit of the API server's request is shorter than each time limit that the server sets for
+				// hostile clients.
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				if err := p.converted(ctx, client); err != nil {
 					t.Errorf("review %d: %v", i, err)
@@ -231,7 +233,7 @@ func TestNothingIsHeldForLong(t *testing.T) {
 	if answer, err := io.ReadAll(late); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
 		t.Errorf("a body that never comes: %v: %.100s", err, answer)
 	}
-	body := conversion(t, 40, 208_600) // the limit of running requests for an address
+	body := conversion(t, 40, 208_600) // as large as all running requests of an address together may be
 	conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
 	if _, err := conn.Write(body); err != nil {
 		t.Fatal(err)
@@ -282,7 +284,7 @@ func (j slowJudge) Create(ctx context.Context, _ client.Object, _ ...client.Crea
 	}
 }
 
-// admitted asks about a CloneSet, as an API server does.
+// admitted sends an AdmissionReview of a CloneSet, as an API server does.
 func (p *port) admitted(ctx context.Context, client *http.Client) error {
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"web","namespace":"default",` +
 		`"kind":{"group":"apps.kruise.io","version":"v1beta1","kind":"CloneSet"},"resource":{"group":"apps.kruise.io","version":"v1beta1","resource":"clonesets"},` +
@@ -335,7 +337,8 @@ func TestReviewsUnderWayAreAnswered(t *testing.T) {
 }
 
 // TestHonestBurst: an API server of a large cluster sends several hundred reviews at once, each on its own
-// connection. Each answer needs a slow request to the API server, and takes longer than a review may take to arrive.
+// connection. Each response needs a slow request to the API server, and takes longer than the time limit for
+// receiving a review.
 func TestHonestBurst(t *testing.T) {
 	p := servePortWith(t, nil, slowJudge{takes: time.Second})
 	client := p.client(apiServer)

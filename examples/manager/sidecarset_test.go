@@ -152,7 +152,7 @@ func (c *cluster) untilRestarted(pod *corev1.Pod, want map[string]int32) {
 	})
 }
 
-// drop deletes a SidecarSet and waits until Pods get no more of its sidecars.
+// drop deletes a SidecarSet, and waits until new Pods no longer get its sidecars.
 func (c *cluster) drop(name, app string) {
 	c.t.Helper()
 	if err := c.Delete(c.t.Context(), &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -171,7 +171,8 @@ func (c *cluster) drop(name, app string) {
 	})
 }
 
-// barriers returns the ConfigMap and key awaited by each container of a Pod.
+// barriers returns, for each container of a Pod, the ConfigMap and the key without which the container does not
+// start.
 func (c *cluster) barriers(name string) map[string]string {
 	c.t.Helper()
 	pod := &corev1.Pod{}

@@ -96,8 +96,7 @@ func otherConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration 
 	}
 }
 
-// storedInV1alpha1 stores an object in the old version, as in clusters from before v1beta1, and then installs the
-// present CRD.
+// storedInV1alpha1 stores a CloneSet in the version v1alpha1, as old clusters do, and then installs the present CRD.
 func (c *cluster) storedInV1alpha1(name string) {
 	c.t.Helper()
 	if err := config.InstallCRDs(c.t.Context(), c); err != nil {
@@ -145,7 +144,7 @@ func (c *cluster) storedInV1alpha1(name string) {
 	store("v1beta1", conversion)
 }
 
-// hold renews the Lease like a running manager, until stop.
+// hold renews the Lease as a running manager does, until stop is called.
 func (c *cluster) hold(identity string) (stop func()) {
 	c.t.Helper()
 	now := func() *metav1.MicroTime { return ptr.To(metav1.NewMicroTime(time.Now())) }
@@ -179,8 +178,8 @@ func (c *cluster) hold(identity string) (stop func()) {
 	return stop
 }
 
-// TestFromOpenKruiseAndBack starts a manager on a cluster served by OpenKruise, while OpenKruise's manager still runs,
-// and checks the objects left behind.
+// TestFromOpenKruiseAndBack starts a manager on a cluster whose OpenKruise manager still runs. In the end, the test
+// checks that OpenKruise's manager could be started again with the objects of the cluster.
 func TestFromOpenKruiseAndBack(t *testing.T) {
 	c := newCluster(t)
 	secret, configuration := otherSecret(t, "localhost"), otherConfiguration()

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingCache is a cache whose WaitForCacheSync returns when the manager must stop, even if the caches are not filled.
-// Without endingCache, controller-runtime 0.24 waits for a cache as long as its list request fails: neither a cancelled
-// context nor an error of the API server ends the wait (runnableGroup.Start in pkg/manager/runnable_group.go). A list
-// request can fail for as long as conversion webhooks are down.
+// endingCache is a cache whose WaitForCacheSync returns when the manager must stop, even if the caches are not
+// filled. Without endingCache, controller-runtime 0.24 waits for a cache as long as the cache's list request fails:
+// neither a cancelled context nor an error of the API server ends the wait (runnableGroup.Start in
+// pkg/manager/runnable_group.go). A list request can fail for as long as conversion webhooks are down.
 type endingCache struct {
 	cache.Cache
 

@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// travellers are objects of kinds that OpenKruise 1.9.0 knows in v1alpha1 alone. Some of their fields have another
-// path in v1alpha1.
+// travellers are objects of kinds that OpenKruise 1.9.0 has only in v1alpha1. Some of their fields have another path
+// in v1alpha1 than in v1beta1.
 const travellers = `
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -87,7 +87,7 @@ func (c *cluster) travellers() (out []*unstructured.Unstructured) {
 	return out
 }
 
-// specs reads the specs of the travellers in a version.
+// specs reads the specs of the objects in travellers, in a version.
 func (c *cluster) specs(version string) map[string]any {
 	c.t.Helper()
 	specs := map[string]any{}
@@ -132,8 +132,8 @@ func (c *cluster) stored(name string) []string {
 	return versions
 }
 
-// TestWayBack: the commands of the README store all objects in versions that OpenKruise 1.9.0 knows, and the API
-// server then accepts OpenKruise's CRDs. Afterwards this manager can take over again.
+// TestWayBack: the commands of the README for the return to OpenKruise store all objects in versions that OpenKruise
+// 1.9.0 has, and the API server then accepts OpenKruise's CRDs. Afterwards this manager can be started again.
 func TestWayBack(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -162,7 +162,7 @@ func TestWayBack(t *testing.T) {
 	for _, name := range slices.Concat(names, []string{"statefulsets.apps.kruise.io"}) {
 		want := []string{"v1alpha1"}
 		if name == "statefulsets.apps.kruise.io" {
-			want = []string{"v1beta1"} // 1.9.0 knows the version
+			want = []string{"v1beta1"} // OpenKruise 1.9.0 has the version
 		}
 		if diff := cmp.Diff(want, c.stored(name)); diff != "" {
 			t.Errorf("stored versions of %s (-want +got):\n%s", name, diff)

@@ -44,8 +44,8 @@ func secretKeys() webhookcert.Keys {
 // newRotator returns the rotator that makes and serves the certificates, with the names from the environment.
 func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
-		// Users must be able to return to OpenKruise, and OpenKruise's CA keys are RSA. OpenKruise's serving keys are
-		// RSA, too, but OpenKruise accepts a serving key of any algorithm.
+		// The CA key is an RSA key, so that users can return to OpenKruise, which requires RSA. OpenKruise accepts a
+		// serving key of any algorithm.
 		Algorithm: x509.RSA, LeafAlgorithm: x509.ECDSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
 		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
 	}
@@ -117,8 +117,8 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	return &webhooks{server: &deferred{Server: rotated, log: log, after: after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
 }
 
-// webhooks contains the server of admission and conversion, the check that the webhooks serve, the faults that clients
-// do not notice, and the options of the handlers.
+// webhooks contains the server of admission and conversion, the check that the webhooks serve, the metrics of
+// failures that clients do not notice, and the options of the handlers.
 type webhooks struct {
 	server  *deferred
 	ready   func(context.Context) error
@@ -138,9 +138,9 @@ type deferred struct {
 
 	log   logr.Logger
 	after func(context.Context) error
-	// failed is called with the error of a server that has ended too early. The manager itself reads such an error only
-	// after all caches are filled, and without conversion no cache can be filled. failed must be set before the manager
-	// starts.
+	// failed is called with the error of a server that has ended too early. controller-runtime's manager handles such
+	// an error only after all caches are filled, and without the conversion webhooks no cache can be filled. failed
+	// must be set before the manager starts.
 	failed context.CancelCauseFunc
 }
 
@@ -166,8 +166,8 @@ func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers m
 	return server
 }
 
-// listenHost returns the address to listen on: the loopback address if the webhooks are called under a loopback name,
-// otherwise all addresses.
+// listenHost returns the address to listen on: the loopback address if the host in the webhook configurations is a
+// loopback name or address, otherwise all addresses.
 func listenHost(called string) string {
 	if ip := net.ParseIP(called); called == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return called
@@ -176,7 +176,7 @@ func listenHost(called string) string {
 }
 
 // ensureNamespace creates the namespace of the Secret and the Lease, for clusters where no installer has created the
-// namespace. The label keeps the webhooks for Pods from the manager's own Pods.
+// namespace. Because of the label, the API server does not call the webhooks for the manager's own Pods.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})

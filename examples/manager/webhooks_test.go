@@ -56,7 +56,8 @@ func get(ctx context.Context, url string) error {
 	return nil
 }
 
-// inV1alpha1 is a CloneSet in the old version. Only a webhook can admit and store the object.
+// inV1alpha1 returns a CloneSet in the version v1alpha1. The API server can store the object only if the conversion
+// webhook serves.
 func inV1alpha1(name string, replicas int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": map[string]any{"namespace": namespace, "name": name},
@@ -156,7 +157,7 @@ func newCloneSet(name string, replicas int32) *v1beta1.CloneSet {
 	}
 }
 
-// TestWebhooks runs a manager through the experience of an operator.
+// TestWebhooks runs a manager with webhooks, and checks what an operator sees, step by step.
 func TestWebhooks(t *testing.T) {
 	c := newCluster(t)
 	if err := config.InstallCRDs(t.Context(), c); err != nil {
@@ -342,8 +343,8 @@ func dropWebhook(t *testing.T, c *cluster, _ *process) {
 		t.Fatal(err)
 	}
 	c.untilInjected()
-	// The webhooks of the test are called by URL, so an owner that keeps a webhook would have to apply the URL, too. The
-	// test therefore applies an empty list, which removes both webhooks.
+	// The webhooks of the test are called by URL, so a client that applies a webhook would have to apply the URL,
+	// too. The test therefore applies an empty list, which removes both webhooks.
 	if err := apply(); err != nil {
 		t.Fatalf("dropping both webhooks: %v", err)
 	}
@@ -456,7 +457,7 @@ func (c *cluster) settledLog(t *testing.T) int64 {
 	return offset
 }
 
-// load creates objects at a steady rate and notes refusals and their times.
+// load creates objects at a steady rate, and records failures with their times.
 type load struct {
 	mu       sync.Mutex
 	created  int
@@ -478,7 +479,7 @@ func (c *cluster) load(perSecond int) (l *load, stop func()) {
 			case <-tick.C:
 			}
 			group.Go(func() {
-				// Nothing is stored: the controllers' work on thousands of objects does not matter here.
+				// The requests are dry runs, so that the controllers do not have to work on thousands of objects.
 				err := c.Create(ctx, inV1alpha1(fmt.Sprint("load-", i), 0), client.DryRunAll)
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -552,7 +553,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.untilRolledOut("web")
-	all := false // the watch begins with the objects in sequence
+	all := false // the watch first sends the existing objects one by one
 	recorder := controllertest.Watch(t, c, namespace, func(pods map[types.UID]*corev1.Pod) {
 		n := len(pods)
 		if all = all || n == replicas; all && n != replicas {

@@ -118,9 +118,9 @@ func (f *fixture) podNow(key client.ObjectKey) *corev1.Pod {
 	return pod
 }
 
-// TestAgentRestarts: with a real kubelet, the agent runs the hooks of containers, kills a container that does not end
-// within its grace period, and restarts the containers of an ordered request one after the other. Other containers do
-// not restart.
+// TestAgentRestarts: with a real kubelet, the agent runs the preStop hooks of containers, kills a container that does
+// not end within its grace period, and restarts the containers of a request with ordered recreation one after the
+// other. Other containers do not restart.
 func TestAgentRestarts(t *testing.T) {
 	f := startAgent(t)
 	app, log, slow, still := f.container("app", 8080), f.container("log", 8081), f.container("slow", 8082), f.container("still", 8083)
@@ -195,9 +195,10 @@ func TestAgentRestartsBehindAService(t *testing.T) {
 	}
 }
 
-// TestAgentSettles prints how long an update in place takes on a Node with an agent. The agent sees the new container
+// TestAgentSettles prints how long an in-place update takes on a Node with an agent. The agent sees the new container
 // before the kubelet reports the container. So the readiness gate is already open when the kubelet computes the
-// condition Ready. No version of the Pod is ready and has the container that the update has ended.
+// condition Ready. No version of the Pod is ready while its spec names the new image and its status still shows the
+// old container.
 func TestAgentSettles(t *testing.T) {
 	f := startAgent(t)
 	recorder := controllertest.Watch(t, f, f.namespace, nil)
@@ -222,8 +223,8 @@ func TestAgentSettles(t *testing.T) {
 	t.Logf("versions of Pods with an open gate before the kubelet reported the container: %d", early)
 }
 
-// TestAgentDeliversEnv: a changed annotation reaches the environment of a running Pod. The image contains neither a
-// shell nor the command env.
+// TestAgentDeliversEnv: after a change of an annotation, the agent restarts the container whose environment contains
+// the value. The agent works although the image contains neither a shell nor the command env.
 func TestAgentDeliversEnv(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("web", v1beta1.InPlaceOnly, 0)
@@ -315,7 +316,8 @@ func TestAgentOutlivesRuntime(t *testing.T) {
 }
 
 // TestSidecarsEndWithTheirJob: with a real kubelet, a sidecar that would run forever ends after the main container.
-// The exit code of the sidecar counts, unless the Pod says that the code does not count.
+// The exit code of the sidecar determines the Pod's phase, too, unless the sidecar's environment says that the exit
+// code is ignored.
 func TestSidecarsEndWithTheirJob(t *testing.T) {
 	f := startAgent(t)
 	for _, tc := range []struct {

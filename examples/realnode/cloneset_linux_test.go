@@ -124,8 +124,9 @@ func TestCloneSetTable(t *testing.T) {
 			t.Errorf("requests were lost in spite of the grace period: %v", counts[0].lost)
 			t.Log(strings.Join(counts[0].seen, "\n"))
 		}
-		// The check above proves nothing if the client could not see a loss. On a slow machine, the proxies may by chance
-		// be faster than the kubelets for a whole rollout.
+		// The check above is meaningless if the client cannot notice lost requests. So the rollout without a grace
+		// period must lose requests. On a slow machine, the proxies may by chance be faster than the kubelets for a
+		// whole rollout.
 		seen := counts[1].losses()
 		for i := 0; seen == 0 && i < 5; i++ {
 			seen = f.printLosses([]candidate{{"in place, no grace period, once more", f.cloneSet(fmt.Sprint("grace-0-", i), v1beta1.InPlaceIfPossible, 0)}})[0].losses()

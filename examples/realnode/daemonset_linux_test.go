@@ -67,8 +67,8 @@ func (d *daemonSet) isSettled(ctx context.Context) error {
 	return d.isResized(ctx)
 }
 
-// isResized returns nil when the kubelet has resized the Pods. Pods of a DaemonSet have no state for updates, and a
-// Pod stays available while the kubelet resizes the Pod.
+// isResized returns nil when the kubelet has resized the Pods. The status of a DaemonSet does not show a resize,
+// because a Pod stays available while the kubelet resizes the Pod.
 func (d *daemonSet) isResized(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{"app": d.key.Name}); err != nil {
@@ -96,8 +96,8 @@ func TestDaemonSetResize(t *testing.T) {
 	f.resizes(t, func(f *fixture, name string) workload { return f.daemonSet(name) })
 }
 
-// TestDaemonSetSurge: with a real kubelet, which takes time for starts and ends, the new Pod serves before the old
-// Pod is deleted.
+// TestDaemonSetSurge: with a real kubelet, which needs time to start and end Pods, the new Pod is in service before
+// the old Pod is deleted.
 func TestDaemonSetSurge(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.daemonSet("agent")

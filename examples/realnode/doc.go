@@ -1,4 +1,4 @@
-// Package realnode answers the question: what do the controllers of the examples do on a real Node? The package
-// contains only tests: scenarios for any workload, and tests of several kinds with calls of the scenarios. "make
-// test-node" runs the tests, as root on Linux.
+// Package realnode contains tests of the example controllers on a Node with a real kubelet and container runtime:
+// scenarios for any workload, and tests of several kinds that call the scenarios. "make test-node" runs the tests, as
+// root on Linux.
 package realnode

@@ -53,8 +53,8 @@ type fixture struct {
 	cp        *controlplane.ControlPlane
 	node      *realnode.Node
 	namespace string
-	// through is the value of the annotation AnnotationPullThrough on ImagePullJobs. If through is empty, the jobs have
-	// no such annotation.
+	// through is the value of the annotation apps.AnnotationPullThrough of the test's ImagePullJobs. If through is
+	// empty, the jobs have no such annotation.
 	through string
 }
 
@@ -176,7 +176,7 @@ func (f *fixture) settled(w workload) []corev1.Pod {
 	return f.pods(w)
 }
 
-// quiet waits until nothing has changed a Pod of the workload for some time.
+// quiet waits until no Pod of the workload has changed for the given period.
 func (f *fixture) quiet(w workload, period time.Duration) {
 	f.t.Helper()
 	var versions []string
@@ -196,7 +196,7 @@ func (f *fixture) quiet(w workload, period time.Duration) {
 	})
 }
 
-// troubles returns an error that says for what the containers of the namespace wait.
+// troubles returns an error with the reasons why containers in the namespace wait.
 func (f *fixture) troubles(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := f.List(ctx, &pods, client.InNamespace(f.namespace)); err != nil {

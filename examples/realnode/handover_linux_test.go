@@ -22,9 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestAgentTakesOver: in each API version there are a request made before the agent starts, a request that
-// OpenKruise's daemon has not finished, and a request made afterwards. The daemon has already stopped a container on
-// a real runtime. All requests succeed, and no container restarts more than once for a request.
+// TestAgentTakesOver: in each API version, the agent completes three ContainerRecreateRequests: a request created
+// before the agent starts, a request for which OpenKruise's daemon has already stopped a container, and a request
+// created after the start. All requests succeed, and no container restarts more than once for a request.
 func TestAgentTakesOver(t *testing.T) {
 	f := startServed(t)
 	type left struct {

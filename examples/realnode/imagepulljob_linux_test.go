@@ -46,8 +46,9 @@ func (f *fixture) pullJob(name string, image imagepull.Reference, secrets ...str
 	return job
 }
 
-// TestImagePullJob: a job pulls a private image to the Node with the Secret of the job's namespace. A job for another
-// image of the same repository has no Secret. That job fails and says why. No copy of the Secret is left.
+// TestImagePullJob: a job pulls a private image to the Node with the Secret of the job's namespace. A second job, for
+// another image of the same repository, has no Secret; this job fails, and its status gives the reason. In the end no
+// copy of the Secret is left.
 func TestImagePullJob(t *testing.T) {
 	f := startAgent(t)
 	secrets := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps.NamespacePullSecrets}}
@@ -88,7 +89,7 @@ func TestImagePullJob(t *testing.T) {
 
 // TestImagePullJobThroughKubelet: without an agent, the kubelet pulls a private image with the Secret of the job's
 // namespace, and nothing copies the Secret. When the job has ended, a Pod keeps the image on the Node until the job
-// is deleted. A job without the Secret fails and says why.
+// is deleted. A job without the Secret fails, and its status gives the reason.
 func TestImagePullJobThroughKubelet(t *testing.T) {
 	f := startServed(t, "--image-pull-pause-image="+node.start(t).Registry().Host()+"/pause:1")
 	f.pullSecret("registry")

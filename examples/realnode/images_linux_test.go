@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// imageNames runs updates whose end is visible only in the image names that the Node reports.
+// imageNames runs updates in which only the image names in the Pod's status can show that the update has ended.
 func (f *fixture) imageNames(t *testing.T, fresh func(f *fixture, name string) workload) {
 	t.Helper()
 	f.sideBySide(t, fresh, []scenario{
@@ -159,7 +159,7 @@ func (f *fixture) rollback(w workload, broken, version string) *corev1.Pod {
 	return after
 }
 
-// version returns a version that no other workload uses, because a Node keeps every tag that it has pulled.
+// version returns an image tag that no other workload uses, because the Node keeps every tag that was pulled.
 func (f *fixture) version(w workload, name string) string {
 	return f.namespace + "-" + w.name() + "-" + name
 }
@@ -196,7 +196,7 @@ func (f *fixture) restartedOnce(before, after *corev1.Pod) {
 	}
 }
 
-// allRestartedOnce calls restartedOnce for every Pod.
+// allRestartedOnce checks every Pod as restartedOnce does.
 func (f *fixture) allRestartedOnce(before, after []corev1.Pod) {
 	f.t.Helper()
 	if len(before) != len(after) {

@@ -28,8 +28,8 @@ func identityOf(pod *corev1.Pod) identity {
 	return identity{pod.UID, pod.Name, pod.Spec.NodeName, pod.Status.PodIP}
 }
 
-// imageInPlace checks that a new image restarts only its container. The Pods get the label of another revision, and
-// the Pods and their volumes are kept.
+// imageInPlace checks that after a change of an image, only the container with this image restarts. The Pods get the
+// label of the new revision, and the Pods and their volumes stay.
 func (f *fixture) imageInPlace(w workload, replicas int) {
 	f.t.Helper()
 	t := f.t
@@ -142,8 +142,8 @@ func quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// checkResizes gives container app more of both resources, and then less. The function set writes the resources to
-// the template.
+// checkResizes raises the cpu and memory of container app, and then lowers both. The function set returns the edit
+// that writes the resources into the template.
 func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu, memory string) templateEdit) {
 	f.t.Helper()
 	before := &f.pods(w)[0]
@@ -206,8 +206,8 @@ func (f *fixture) sidecar(w workload) {
 	}
 }
 
-// batches checks that a container of lower launch priority changes only when the containers of higher priority are
-// ready again. barrier is the environment variable with the priority.
+// batches checks that an in-place update changes a container of lower launch priority only when the containers of
+// higher priority are ready again. barrier is the name of the environment variable with the launch priority.
 func (f *fixture) batches(w workload, barrier string) {
 	f.t.Helper()
 	t := f.t

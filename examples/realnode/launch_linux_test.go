@@ -53,8 +53,9 @@ func TestLaunchOrder(t *testing.T) {
 	}
 }
 
-// TestLaunchBarrierComesBack: when a kubelet starts a container again, the kubelet reads the ConfigMap of the barrier
-// again. If the ConfigMap was deleted, the controller creates the ConfigMap again.
+// TestLaunchBarrierComesBack: a container with a launch priority starts only if a ConfigMap has the container's key.
+// When the kubelet restarts the container, the kubelet reads the ConfigMap again. If the ConfigMap was deleted, the
+// controller creates the ConfigMap again.
 func TestLaunchBarrierComesBack(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	pod := f.launch(func(pod *corev1.Pod) {

@@ -71,7 +71,7 @@ func (s *sharedNode) start(t testing.TB) *realnode.Node {
 	return s.node
 }
 
-// stop ends the Node if the Node runs. The next start creates a new Node.
+// stop ends the Node, if the Node runs. The next test that needs a Node starts a new Node.
 func (s *sharedNode) stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,8 +23,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestProbes: the results of probes of each type become a condition and a label of the Pod. Both are removed when the
-// marker is deleted. The test program has no gRPC server, so the gRPC probe of the program fails.
+// TestProbes: the results of probes of each type become a condition and a label of the Pod. The condition and the
+// label are removed when the PodProbeMarker is deleted. The test program has no gRPC server, so the gRPC probe of the
+// program fails.
 func TestProbes(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("probed", v1beta1.InPlaceIfPossible, 0)
@@ -94,8 +95,8 @@ func (f *fixture) marked(key client.ObjectKey, want map[string]string) {
 	})
 }
 
-// TestProbeOfGRPC: a Pod in the network of the Node has the address of the Node. At this address, a gRPC server of
-// the test answers.
+// TestProbeOfGRPC: a gRPC probe of a Pod succeeds. The Pod uses the network of the Node, and so has the Node's
+// address, at which a gRPC server of the test listens.
 func TestProbeOfGRPC(t *testing.T) {
 	f := startAgent(t)
 	listener, err := net.Listen("tcp", ":0") //nolint:gosec // the Node's address is known to the kubelet alone

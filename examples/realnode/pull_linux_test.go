@@ -42,7 +42,8 @@ func (f *fixture) privateImage(name string, access fakeregistry.Access) imagepul
 	return parsed
 }
 
-// pulls lists the requests for an image that the registry has answered: object, credential and status code.
+// pulls lists the requests for an image that the registry has answered, each as manifest or layer, credential and
+// status code.
 func (f *fixture) pulls(image imagepull.Reference) (out []string) {
 	for _, r := range f.node.Registry().Requests() {
 		if r.Repository == image.Path() {
@@ -88,7 +89,7 @@ func (k *throughKubelet) want(image imagepull.Reference, claim imagepull.Claim) 
 	}
 }
 
-// pass makes the controller reconcile once, and returns the Pods that the controller has seen.
+// pass reconciles once, and returns the Pods that were the input of the reconciliation.
 func (k *throughKubelet) pass(ctx context.Context) ([]*corev1.Pod, error) {
 	var (
 		seen   = kubeletpull.Observed{Node: &corev1.Node{}}
@@ -123,7 +124,7 @@ func (k *throughKubelet) pass(ctx context.Context) ([]*corev1.Pod, error) {
 	return seen.Pods, nil
 }
 
-// until reconciles until the claim of an owner has a state.
+// until reconciles until the pull for an owner of the image has the given state.
 func (k *throughKubelet) until(image imagepull.Reference, owner imagepull.Owner, state imagepull.State) (standing imagepull.Standing) {
 	k.t.Helper()
 	controlplanetest.Eventually(k.t, within, func(ctx context.Context) error {
@@ -151,7 +152,7 @@ func (f *fixture) pullSecret(name string) {
 }
 
 // TestPullsThroughKubelet: a Pod with an image volume makes the kubelet pull a private image with the Secret of the
-// job. A job without the Secret fails and says why, even if the image is already on the Node.
+// job. A pull without the Secret fails with a reason, even if the image is already on the Node.
 func TestPullsThroughKubelet(t *testing.T) {
 	f := start(t)
 	f.pullSecret("registry")
@@ -278,8 +279,8 @@ func TestPullsThroughRuntime(t *testing.T) {
 	}
 }
 
-// revokeAfterManifest revokes all tokens once the runtime has asked the registry for the digest of the tag and for
-// the manifest. The runtime gets a token for each of these requests.
+// revokeAfterManifest revokes all tokens of the registry as soon as the container runtime has requested the digest of
+// the tag and the manifest. The runtime gets a token for each of these requests.
 func (f *fixture) revokeAfterManifest(image imagepull.Reference) {
 	controlplanetest.Eventually(f.t, within, func(context.Context) error {
 		if got := strings.Join(f.pulls(image), ", "); strings.Count(got, `manifest by "token of ci": 200`) < 2 {

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// longerThanCorrection is long enough for a kubelet to notice that the Pod's status on the server differs from the
-// kubelet's own status. The kubelet compares the two every 10 seconds.
+// longerThanCorrection is a time in which a kubelet would notice that the Pod's status on the API server differs from
+// the kubelet's own status. The kubelet compares both statuses every 10 seconds.
 const longerThanCorrection = 12 * time.Second
 
 // readyIsNotCorrected checks how often the condition Ready changes. A new Pod becomes ready once. An update takes the
@@ -85,8 +85,8 @@ func (f *fixture) checkSilence(requests []audit.Request, pod *corev1.Pod) {
 	f.t.Logf("writes to the Pod:\n%s", strings.Join(writes, "\n"))
 }
 
-// isCorrection reports whether a kubelet changed only a condition Ready that another client had written. A change of
-// Ready to True after the gates have opened is the kubelet's task and no correction.
+// isCorrection reports whether a kubelet changed only a condition Ready that another client had written. If the
+// kubelet sets Ready to True after the readiness gates have opened, this is the kubelet's task, and no correction.
 func isCorrection(f *fixture, before, after *corev1.Pod) bool {
 	was, is := podstate.Condition(before, corev1.PodReady), podstate.Condition(after, corev1.PodReady)
 	if want, known := podpatch.Ready(before, nil); was == nil || is == nil || known && was.Status != want.Status {

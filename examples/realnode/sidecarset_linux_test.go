@@ -182,8 +182,8 @@ func (f *fixture) hotSet(name string) *v1beta1.SidecarSet {
 	f.t.Helper()
 	return f.sidecarSet(name, func(s *v1beta1.SidecarSetSpec) {
 		mesh := f.mesh()
-		// The two containers share a network. So each container listens on a free port, and app answers the probes of both
-		// some time after their start.
+		// The two containers share the Pod's network. So each container listens on a free port, and container app
+		// answers the probes of both containers some time after their start.
 		mesh.Env = []corev1.EnvVar{{Name: "PORT", Value: "0"}}
 		mesh.ReadinessProbe.HTTPGet.Port = intstr.FromInt32(8080)
 		mesh.ReadinessProbe.InitialDelaySeconds = probeDelay
@@ -240,8 +240,8 @@ func (f *fixture) hotUpgrade() {
 	for _, pod := range versions {
 		ready = append(ready, podstate.IsReady(pod))
 	}
-	// A Pod is ready only if all containers are ready. So the Pod is unready while either container starts. Each
-	// container starts in each upgrade.
+	// A Pod is ready only if all containers are ready. So the Pod is unready while either container starts. In each
+	// upgrade, both containers start once.
 	if diff := cmp.Diff([]bool{true, false, true, false, true, false, true, false, true}, slices.Compact(ready)); diff != "" {
 		f.t.Errorf("HU-8 the Pod is ready, over time (-want +got):\n%s", diff)
 	}
@@ -308,8 +308,8 @@ func twinsOf(pod *corev1.Pod) twins {
 	}
 }
 
-// missingImage upgrades a hot sidecar to a missing image, and then to the image of a version. The parameter who lists
-// the containers that serve in the meantime.
+// missingImage upgrades a hot sidecar to a missing image, and then to the image of a version. who lists the
+// containers that are in service during both upgrades.
 func (f *fixture) missingImage(name, version string, want twins, who ...string) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -369,7 +369,7 @@ func (f *fixture) sidecarSet(app string, sidecars func(*v1beta1.SidecarSetSpec))
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}}
 	sidecars(&set.Spec)
-	// The webhooks may not be ready yet.
+	// The creation is repeated, because the webhooks may not be ready yet.
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error { return f.Create(ctx, set) })
 	f.t.Cleanup(func() { _ = f.Delete(context.WithoutCancel(f.t.Context()), set) })
 	f.untilStatus(set, func(s *v1beta1.SidecarSetStatus) bool { return s.LatestRevision != "" })
@@ -420,7 +420,7 @@ func (f *fixture) untilUpdated(set *v1beta1.SidecarSet) {
 func (f *fixture) injected(set *v1beta1.SidecarSet, app, sidecar string) *corev1.Pod {
 	f.t.Helper()
 	var pod *corev1.Pod
-	// The webhook reads sets from a cache, and sees a new set a moment after the creation.
+	// The creation is repeated, because the webhook's cache shows a new SidecarSet only a moment after its creation.
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
 		pod = &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, GenerateName: app + "-", Labels: map[string]string{"app": app}},

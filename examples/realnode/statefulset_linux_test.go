@@ -33,7 +33,7 @@ import (
 type statefulSet struct {
 	client.Client
 	key  client.ObjectKey
-	spec v1beta1.StatefulSetSpec // for the creation; replicas, template and selector are filled in
+	spec v1beta1.StatefulSetSpec // for create, which sets replicas, template and selector
 }
 
 func (f *fixture) statefulSet(name string, management appsv1.PodManagementPolicyType, policy v1beta1.PodUpdatePolicy) *statefulSet {
@@ -94,8 +94,8 @@ func TestStatefulSetResize(t *testing.T) {
 	})
 }
 
-// TestStatefulSetOrder: at any time, at most one existing Pod is out of service. So a Pod is created when all Pods
-// with lower ordinals serve, and is updated when all Pods with higher ordinals serve.
+// TestStatefulSetOrder: at any time, at most one existing Pod is out of service. A Pod is created only when all Pods
+// with lower ordinals are in service, and updated only when all Pods with higher ordinals are in service.
 func TestStatefulSetOrder(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.statefulSet("seq", appsv1.OrderedReadyPodManagement, v1beta1.InPlaceIfPossible)
@@ -177,7 +177,8 @@ func TestStatefulSetClaims(t *testing.T) {
 	f.claimGoesWithPod(w, volumes)
 }
 
-// claimGoesWithPod scales in and out. The claim of the third Pod is deleted after the Pod, and then created again.
+// claimGoesWithPod lowers and raises the replicas. The claim of the third Pod is deleted after the Pod, and then
+// created again.
 func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 	f.t.Helper()
 	before, offset := f.claims(), controllertest.End(f.t, f.cp.AuditLog())

@@ -18,7 +18,8 @@ import (
 
 const samples = 10
 
-// candidate is a workload with one way to update, and the name of this way in the table.
+// candidate is a workload that is updated in a certain way, such as in place, and the name of this way in the
+// README's table.
 type candidate struct {
 	label string
 	workload
@@ -116,7 +117,7 @@ func (f *fixture) printLosses(candidates []candidate) (counts []*tally) {
 	return counts
 }
 
-// untilServed waits until a Pod of the workload answers with the version.
+// untilServed waits until a Pod of the workload serves the given version.
 func (f *fixture) untilServed(w workload, version string) {
 	f.t.Helper()
 	httpClient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}

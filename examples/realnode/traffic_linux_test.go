@@ -140,7 +140,7 @@ func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 	}
 }
 
-// pause waits until the duration has passed or ctx ends.
+// pause waits until the duration has passed, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -11,9 +11,9 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 )
 
-// WatchKinds returns watches of the kinds with numbered Pods that the ConfigMap kruise-configuration lists. The
-// ConfigMap is in the namespace configured. within is the namespace of the watched objects, or empty for all
-// namespaces. Add the Watches to the manager as described at [Watch].
+// WatchKinds returns watches of the workload kinds that the ConfigMap kruise-configuration lists, whose Pods have
+// ordinals. The ConfigMap is in the namespace configured. within is the namespace of the watched objects, or empty
+// for all namespaces. Add the Watches to the manager as described at [Watch].
 func WatchKinds(ctx context.Context, mgr ctrl.Manager, configured, within string) (*Watches, error) {
 	list, err := FollowKinds(ctx, mgr, configured)
 	if err != nil {
@@ -22,8 +22,8 @@ func WatchKinds(ctx context.Context, mgr ctrl.Manager, configured, within string
 	return Watch(mgr, list, within, keepNumbers), nil
 }
 
-// FollowKinds returns the list of kinds with numbered Pods from the ConfigMap kruise-configuration in a namespace, and
-// keeps the list up to date.
+// FollowKinds returns the list of the workload kinds whose Pods have ordinals, from the ConfigMap
+// kruise-configuration in a namespace, and keeps the list up to date.
 func FollowKinds(ctx context.Context, mgr ctrl.Manager, namespace string) (*List, error) {
 	return Follow(ctx, mgr, Source{
 		Namespace: namespace, Name: apps.ConfigurationName,
@@ -33,8 +33,8 @@ func FollowKinds(ctx context.Context, mgr ctrl.Manager, namespace string) (*List
 	})
 }
 
-// keepNumbers reduces an object to its metadata and the fields that say which Pods are wanted. Users may write objects
-// of any size, so the cache must not keep whole objects.
+// keepNumbers reduces an object to its metadata and the fields that determine the wanted ordinals. Users may write
+// objects of any size, so the cache must not keep whole objects.
 func keepNumbers(object any) (any, error) {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {

@@ -61,7 +61,7 @@ func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
 	return l, mgr.Add(everywhere{watched.Start})
 }
 
-// everywhere is a function that the manager runs on every replica, not only on the leader.
+// everywhere is a manager.Runnable that runs on every replica, not only on the leader.
 type everywhere struct {
 	run func(context.Context) error
 }

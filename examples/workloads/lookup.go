@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Numbered finds workloads with numbered Pods, of all kinds. Make a Numbered with NewNumbered.
+// Numbered finds workloads of all kinds whose Pods have ordinals. Make a Numbered with NewNumbered.
 type Numbered struct {
 	builtIn   *ownercache.Index[*appsv1.StatefulSet]
 	advanced  *ownercache.Index[*v1beta1.StatefulSet]
@@ -52,7 +52,8 @@ func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedcli
 	}
 }
 
-// Get returns the workload in the cache, or nil. If known is false, it is unknown whether the workload exists.
+// Get returns the workload from the cache, or nil. If known is false, the cache cannot tell whether the workload
+// exists.
 func (w *Numbered) Get(kind schema.GroupKind, namespace, name string) (found *Workload, known bool) {
 	switch {
 	case kind == api.BuiltIn():

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// Workload is an object with numbered Pods, reduced to the fields on which its Pods depend.
+// Workload is an object whose Pods have ordinals, reduced to the fields on which its Pods depend.
 type Workload struct {
 	// Kind is the workload's kind, in the version in which the object was read.
 	Kind schema.GroupVersionKind

@@ -52,8 +52,8 @@ func (r Ref) Is(other Ref) bool {
 	return r.GroupKind == other.GroupKind && r.Name == other.Name && r.Name != ""
 }
 
-// Owners finds the controllers of objects, and says how many Pods should exist. Owners is safe for concurrent use. Make
-// Owners with NewOwners.
+// Owners finds the controllers of objects, and the number of Pods that a workload should have. Owners is safe for
+// concurrent use. Make Owners with NewOwners.
 type Owners struct {
 	kinds  map[schema.GroupKind]*ownercache.Index[client.Object]
 	scheme *runtime.Scheme
@@ -118,12 +118,13 @@ func (w *Owners) RefTo(object client.Object) Ref {
 // Knows reports whether workloads of the kind are cached, so that changes of a workload cause events.
 func (w *Owners) Knows(kind schema.GroupKind) bool { return w.kinds[kind] != nil }
 
-// deepest is the largest length of a chain of controllers: a Pod's controller, the controller of this controller, such
-// as a UnitedDeployment, and so on.
+// deepest is the largest number of controllers that Above returns: a Pod's controller, the controller of this
+// controller, such as a UnitedDeployment, and so on.
 const deepest = 4
 
-// Above returns the chain of controllers above an object, as far as the caches know. known is false if a controller of
-// a cached kind is not in the cache: the controller may be new, or may be deleted.
+// Above returns the controllers above an object: the object's controller, the controller's controller, and so on, as
+// far as the caches show. known is false if a controller of a cached kind is not in the cache: the controller may be
+// new, or may be deleted.
 func (w *Owners) Above(object metav1.Object) (chain []Ref, known bool) {
 	for range deepest {
 		owner := metav1.GetControllerOfNoCopy(object)
@@ -162,9 +163,9 @@ func (w *Owners) Below(namespace string, workload types.UID) []types.UID {
 // mostBelow is the largest number of workloads that Below visits, because any user can write owner references.
 const mostBelow = 1000
 
-// Expected returns how many Pods a workload should have; 0 if the workload does not exist or is being deleted. known is
-// false if the kind has no number of Pods, or the API server gave no answer. Expected returns no error, because callers
-// count the Pods of several workloads, and a single failure must not stop the count.
+// Expected returns how many Pods a workload should have; 0 if the workload does not exist or is being deleted. known
+// is false if the kind has no number of Pods, or the API server has not answered. Expected returns no error, because
+// callers count the Pods of several workloads, and a single failure must not stop the count.
 func (w *Owners) Expected(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	if ref.Name == "" {
 		return 0, false
@@ -205,10 +206,10 @@ func Replicas(object client.Object) int32 {
 	return max(*replicas, 0)
 }
 
-// scaleOf reads the scale of a workload from the API server, unless a recent answer is known. If the kind has no scale
-// subresource, the number of Pods is unknown, and the kind is not asked about again for the time noScaleLasts. If the
-// API server finds no scale, but another workload of the kind has had a scale, the workload no longer exists. If the
-// request fails, the last answer is returned.
+// scaleOf reads the scale subresource of a workload from the API server, unless a recent result is known. If the kind
+// has no scale subresource, the number of Pods is unknown, and no further request is sent for the kind within
+// noScaleLasts. If the API server finds no scale, but another workload of the kind has had a scale, the workload no
+// longer exists. If the request fails, the last result is returned.
 func (w *Owners) scaleOf(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	key, now := fmt.Sprint(namespace, "/", ref.Group, "/", ref.Kind, "/", ref.Name), w.clock.Now()
 	w.mu.Lock()
@@ -242,9 +243,10 @@ func (w *Owners) scaleOf(ctx context.Context, namespace string, ref Ref) (replic
 	return replicas, known
 }
 
-// mayAsk reports whether the API server may be asked about a kind that is not remembered yet. Every user who may create
-// Pods can invent kinds, and the first request for a kind is expensive for the API server and the RESTMapper. While
-// mostKinds kinds are remembered, the number of Pods is unknown for workloads of further kinds.
+// mayAsk reports whether a request may be sent for the scale of a kind that Owners does not remember yet. Every user
+// who may create Pods can name invented kinds in owner references, and the first request for a kind is expensive for
+// the API server and the RESTMapper. While Owners remembers mostKinds kinds, no requests are sent for further kinds,
+// and the number of their Pods is unknown.
 func (w *Owners) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,8 +272,8 @@ const (
 	mostScales = 10_000
 )
 
-// askScale reads the scale from the API server. found is false if the workload does not exist or the kind has no scale
-// subresource: the API server gives the same answer in both cases.
+// askScale reads the scale subresource from the API server. found is false if the workload does not exist or the kind
+// has no scale subresource: the API server returns the same error in both cases.
 func (w *Owners) askScale(ctx context.Context, namespace string, ref Ref) (replicas int32, found, known bool, err error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(ref.WithVersion(ref.Version))

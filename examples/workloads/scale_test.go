@@ -123,8 +123,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestInventedKinds: a user who may create Pods can invent kinds of controllers. Not every invented kind causes a
-// request to the API server, and invented kinds do not stay in memory for long.
+// TestInventedKinds: a user who may create Pods can name invented kinds in owner references. The number of requests
+// to the API server for such kinds is limited, and such kinds do not stay in memory for long.
 func TestInventedKinds(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(begin)
 	c := &scales{replicas: map[string]int64{"web": 3}}

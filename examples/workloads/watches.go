@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	// look is the interval at which the API server is asked about a listed kind that is not installed.
+	// look is the first interval at which a request checks whether a listed kind has been installed.
 	look = 10 * time.Second
-	// longest is the longest interval: the interval doubles each time the kind is still not installed.
+	// longest is the longest interval. The interval doubles each time the kind is still not installed.
 	longest = time.Minute
 )
 
@@ -39,8 +39,8 @@ const (
 type Objects interface {
 	// Served returns the kinds whose objects are known at present.
 	Served() []schema.GroupVersionKind
-	// Get returns an object, or nil if the object does not exist. known is false if it is unknown whether the object
-	// exists.
+	// Get returns an object, or nil if the object does not exist. If known is false, Get cannot tell whether the
+	// object exists.
 	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
 	// OnChange registers a function to be called on changes. f is called with each object that was created, changed or
 	// deleted, and with nil when all objects of a kind have become known. Call OnChange before the manager starts.
@@ -160,8 +160,8 @@ func (w *Watches) Start(ctx context.Context) error {
 	}
 }
 
-// misses sets the time at which the API server is asked about a missing kind again, each time after a longer pause.
-// Only the first miss of a kind is logged.
+// misses sets the time of the next check whether a missing kind has been installed, each time after a longer pause.
+// Only the first call for a kind logs the missing kind.
 func (w *Watches) misses(kind schema.GroupVersionKind) {
 	m, again := w.missing[kind]
 	if !again {
@@ -224,8 +224,8 @@ func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	return watch.index.HasSynced()
 }
 
-// isServed returns nil if the API server serves a kind. The API server is asked directly, because a RESTMapper also
-// knows kinds that have been removed.
+// isServed returns nil if the API server serves a kind. isServed sends a request to the API server, because a
+// RESTMapper still contains kinds that have been removed.
 func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(w.mgr.GetConfig(), w.mgr.GetHTTPClient())
 	if err != nil {
@@ -265,7 +265,7 @@ func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error
 			return
 		}
 		w.log.Info("A kind is watched", "kind", kind.String())
-		for _, object := range index.All() { // until now, Get has answered "unknown" for objects of the kind
+		for _, object := range index.All() { // before, Get has returned known = false
 			w.tell(kind.GroupKind(), object)
 		}
 		w.tell(kind.GroupKind(), nil)

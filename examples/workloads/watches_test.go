@@ -43,8 +43,9 @@ func (m manager) GetLogger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// TestKindThatIsGone: after a kind's CRD was deleted, the API server is asked about the kind at growing intervals,
-// and a single line is logged. The same holds while the API server still names the kind but cannot list its objects.
+// TestKindThatIsGone: after the deletion of a kind's CRD, requests check at growing intervals whether the kind is
+// installed again, and a single line is logged. The same holds while discovery still contains the kind, but list
+// requests fail.
 func TestKindThatIsGone(t *testing.T) {
 	for _, tc := range []struct {
 		name, list string

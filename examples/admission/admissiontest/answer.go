@@ -14,7 +14,7 @@ type Answer struct {
 	Causes []string // "field: type: message"
 }
 
-// Answered returns the answer in a response.
+// Answered returns the Answer in a response.
 func Answered(response *admissionv1.AdmissionResponse) Answer {
 	if response.Allowed {
 		return Answer{}
@@ -28,7 +28,7 @@ func Answered(response *admissionv1.AdmissionResponse) Answer {
 	return a
 }
 
-// Invalid is the response for an invalid object.
+// Invalid returns the Answer for an invalid object with the given causes.
 func Invalid(causes ...string) Answer {
 	return Answer{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Causes: causes}
 }

@@ -17,8 +17,9 @@ type step struct {
 	Value any    `json:"value"`
 }
 
-// Patch applies the patch of a response to the object, and also returns the patch as values by path. The key of any
-// operation other than add begins with the operation, as in "remove /metadata/annotations".
+// Patch applies the patch of a response to the object, and also returns the patch as values by path. For the
+// operation add, the key is the path; for any other operation, the key begins with the operation, as in "remove
+// /metadata/annotations".
 func Patch(t testing.TB, object Tree, response *admissionv1.AdmissionResponse) (patched Tree, changes map[string]any) {
 	t.Helper()
 	if !response.Allowed {

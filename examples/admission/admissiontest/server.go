@@ -49,7 +49,7 @@ func Request(t testing.TB, operation admissionv1.Operation, object, old Tree) *a
 	return req
 }
 
-// present is the object, or the old object of a deletion.
+// present returns the object of a request, or the old object of a deletion.
 func present(object, old Tree) Tree {
 	if object == nil {
 		return old
@@ -117,7 +117,7 @@ func (s Server) write(t testing.TB, verb string, object, old Tree) *admissionv1.
 	return s.Review(t, Path(verb, present(object, old)), Request(t, operation, object, old))
 }
 
-// Defaulted returns the object with its defaults. It also checks that setting defaults a second time changes nothing.
+// Defaulted returns the object with its defaults. Defaulted also checks that a second review changes nothing.
 func (s Server) Defaulted(t testing.TB, object, old Tree) Tree {
 	t.Helper()
 	result, _ := Patch(t, object, s.Mutate(t, object, old))

@@ -30,9 +30,9 @@ import (
 
 const (
 	overlap = 10 * time.Minute
-	// late is the longest delay with which a client of the webhooks reads objects. rotatorLate is the longest delay of a
-	// rotator. The guarantees hold for every delay shorter than the overlap. A nap is the step in which time passes in
-	// these tests.
+	// late is the longest delay with which a client of the webhooks reads the CA bundles in API objects. rotatorLate
+	// is the longest delay of a rotator. The guarantees hold for every delay shorter than the overlap. nap is the
+	// step by which the tests advance the clock.
 	late        = overlap * 8 / 10
 	rotatorLate = overlap / 2
 	nap         = overlap / 8
@@ -44,12 +44,13 @@ const (
 )
 
 // TestFaults: while certificates rotate, requests and watches fail and processes stop. A client that trusts the
-// current bundle of the API objects, or a bundle that is not too old, still completes a handshake with every replica.
-// In some schedules, a user destroys the Secret and the objects. Then the rotators repair everything in the end, with
-// a bounded number of writes.
+// present CA bundle of the API objects, or a recent former bundle, can still complete a TLS handshake with every
+// replica. In some schedules, a user destroys the Secret and the objects. Then the rotators repair everything in the
+// end, with a bounded number of writes.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay checks that a schedule depends only on its seed.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 5) }
 
 func plan(t *testing.T) chaos.Plan {
@@ -69,7 +70,7 @@ func plan(t *testing.T) chaos.Plan {
 	}
 }
 
-// story is a run of one fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -170,7 +171,7 @@ func bundlesOf(obj client.Object) (out [][]byte) {
 	return out
 }
 
-// setBundle replaces the bundles of an object, as a user does who does not know about the rotator.
+// setBundle replaces the CA bundles of an object, as a user might do who does not know about the rotator.
 func setBundle(obj client.Object, bundle []byte) {
 	switch o := obj.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
@@ -226,7 +227,7 @@ func (s *story) act() {
 	}
 }
 
-// wait lets much time pass. Meanwhile, no rotator is later than rotatorLate.
+// wait advances the clock by d, in steps: each rotator gets its events and acts with a delay of at most rotatorLate.
 func (s *story) wait(d time.Duration) {
 	s.Logf("time passes: %v, without faults", d)
 	for ; d > 0; d -= nap {
@@ -239,7 +240,7 @@ func (s *story) wait(d time.Duration) {
 }
 
 func (s *story) catchUp() {
-	for range 3 { // a list is followed by a watch, and an event is followed by writes
+	for range 3 { // a rotator may need several steps: list, watch, and writes after an event
 		s.CatchUp()
 	}
 	s.caughtUp = time.Now()
@@ -288,8 +289,8 @@ func (s *story) judge(w *chaos.Write) {
 	}
 }
 
-// check checks the handshakes. Clients may trust any bundle that an object has contained within the last time late.
-// With each such bundle, the handshake with every replica must succeed.
+// check checks the handshakes. Clients may trust any CA bundle that an object has contained within the time late
+// before now. With each such bundle, the TLS handshake with every replica must succeed.
 func (s *story) check() {
 	now := time.Now()
 	for _, name := range names() {
@@ -322,8 +323,8 @@ func (s *story) check() {
 	}
 }
 
-// publish records a new bundle of an object. An empty bundle is not recorded, because the API server does not call
-// the webhook yet.
+// publish records a new CA bundle of an object. An empty bundle is not recorded, because with an empty bundle no
+// client connects.
 func (s *story) publish(name string, bundles [][]byte, now time.Time) {
 	for i, bundle := range bundles {
 		key := fmt.Sprintf("%s/%d", name, i)

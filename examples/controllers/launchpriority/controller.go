@@ -1,16 +1,18 @@
-// Package launchpriority answers "when may the next containers of this Pod start?". Package launchorder adds barriers
-// to Pods, each an environment variable that refers to a key in a ConfigMap. The controller opens the barriers by
-// adding the keys, one launch priority after the other.
+// Package launchpriority is the controller that starts the containers of a Pod one launch priority after the other.
+// Package launchorder adds a barrier to each container: an environment variable that refers to a key of a ConfigMap,
+// without which the kubelet does not start the container. The controller opens the barriers by adding the keys, one
+// launch priority after the other.
 //
-// The controller does not watch ConfigMaps. Instead, the process remembers its own writes as long as the Pod needs the
-// ConfigMap. A Pod with two priorities costs three requests: the first creates the ConfigMap with the keys of the
-// higher priority, the second adds the remaining keys, and the third marks the Pod.
+// The controller does not watch ConfigMaps. Instead, the process remembers its own writes as long as the Pod needs
+// the ConfigMap. A Pod with two priorities costs three requests: the first request creates the ConfigMap with the
+// keys of the higher priority, the second adds the remaining keys, and the third sets an annotation that marks the
+// Pod as completed.
 //
-// The Pod owns the ConfigMap, so the ConfigMap is garbage collected with the Pod. If a deleted Pod of the same name has
-// left a ConfigMap, the controller deletes this ConfigMap and creates a new one. Otherwise the old ConfigMap would open
-// all barriers at once, and would be garbage collected later. The old ConfigMap exists until the Pod is reconciled for
-// the first time. Containers that the kubelet has started by then are not stopped. A ConfigMap that has no owner is not
-// changed, and an event on the Pod says so.
+// The Pod owns the ConfigMap, so the ConfigMap is garbage collected with the Pod. If a deleted Pod of the same name
+// has left a ConfigMap, the controller deletes this ConfigMap and creates a new one. Otherwise the old ConfigMap
+// would open all barriers at once, and would be garbage collected later. The old ConfigMap exists until the Pod is
+// reconciled for the first time, and containers that the kubelet has started before this are not stopped. A ConfigMap
+// that has no owner is not changed, and an event on the Pod reports the ConfigMap.
 package launchpriority
 
 import (
@@ -40,14 +42,14 @@ import (
 // ControllerName is the controller's user agent, and the source of its events.
 const ControllerName = "container-launch-priority-controller"
 
-// BarrierOfAnother means that the ConfigMap that should start a Pod's containers has another owner or no owner. The
-// controller does not change such a ConfigMap.
+// BarrierOfAnother means that a ConfigMap with the name that the Pod's containers need has another owner or no owner.
+// The controller does not change such a ConfigMap.
 const BarrierOfAnother reason.Code = "BarrierOfAnother"
 
 // name is the name of the reconcile loop.
 const name = "launch-priority"
 
-// Reconciler opens the barriers of Pods.
+// Reconciler opens the barriers of Pods, so that their containers start in order.
 type Reconciler struct {
 	order   *launchorder.Order
 	client  client.Client // reads Pods from the cache, writes to the API server
@@ -60,7 +62,7 @@ type Reconciler struct {
 	barriers map[types.NamespacedName]barrier
 }
 
-// barrier is what the process remembers about a Pod's ConfigMap.
+// barrier contains what the process remembers about the ConfigMap of a Pod.
 type barrier struct {
 	pod, uid types.UID
 	opened   map[string]string
@@ -81,13 +83,14 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
 }
 
-// refused describes requests that the API server refuses. Such a request is tried again with a growing back-off.
+// refused returns the back-off for requests that the API server refuses. Such a request is tried again with growing
+// delays.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// missed describes checks of a ConfigMap that the kubelet does not find although the ConfigMap was written. The pause
-// between two checks grows.
+// missed returns the back-off for reading the ConfigMap again while a Pod's status shows that the kubelet does not
+// find the ConfigMap, although the controller has written it. The pause between two reads grows.
 func missed() fanout.Task {
 	return fanout.Task{Name: "look", First: 30 * time.Second, Last: 10 * time.Minute}
 }
@@ -124,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, r.options.Clock.Now())}, nil
 }
 
-// open adds the keys whose containers may start, and marks the Pod after the last key.
+// open adds the keys for the containers that may start, and marks the Pod as completed after the last key.
 func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	key := client.ObjectKeyFromObject(pod)
 	known := r.known(key, pod)
@@ -152,7 +155,7 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// create creates the ConfigMap, or uses the ConfigMap if one exists for the same Pod.
+// create creates the ConfigMap, or returns the existing ConfigMap if the same Pod owns it.
 func (r *Reconciler) create(
 	ctx context.Context, pod *corev1.Pod, step launchorder.Step,
 ) (barrier, launchorder.Step, error) {
@@ -224,11 +227,11 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}
-	known.opened = r.order.Opened(pod, object.Data) // other data, which users may add, is not kept
+	known.opened = r.order.Opened(pod, object.Data) // keys that users have added are not remembered
 	return known, nil
 }
 
-// owner says to whom an existing ConfigMap belongs.
+// owner is the kind of owner that an existing ConfigMap has.
 type owner int
 
 const (
@@ -251,8 +254,8 @@ func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
 	return out
 }
 
-// distrust forgets, from time to time, a ConfigMap that the kubelet does not find, so that the ConfigMap is checked.
-// The result is when to reconcile again.
+// distrust forgets, with growing pauses, a ConfigMap that the kubelet does not find, so that the next reconciliation
+// reads the ConfigMap from the API server. The result is the time until the next reconciliation.
 func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Duration {
 	known := r.known(key, pod)
 	if !r.order.Misses(pod, known.opened) {

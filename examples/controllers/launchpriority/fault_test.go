@@ -26,12 +26,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, the controller opens the barriers of a priority only when all containers of higher
-// priorities are ready. The controller writes only ConfigMaps of the Pod, or ConfigMaps that an earlier Pod of the
-// same name has left. In the end all containers run.
+// TestFaults: under any faults, the controller lets the containers of a priority start only when all containers of
+// higher priorities are ready. The controller writes only ConfigMaps of the Pod, or ConfigMaps that an earlier Pod of
+// the same name has left. In the end all containers run.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -52,7 +53,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -137,7 +138,7 @@ func (w *story) named(pod string) *corev1.ConfigMap {
 	}}
 }
 
-// settle removes the users' ConfigMaps, because Pods would wait for them forever.
+// settle deletes the users' ConfigMaps with names that Pods need, because such Pods would wait forever.
 func (w *story) settle() {
 	for _, found := range faultapi.All[*corev1.ConfigMap](w.Server) {
 		if len(found.OwnerReferences) == 0 {
@@ -234,7 +235,7 @@ func keyOf(c *corev1.Container) string {
 func priorityOf(c *corev1.Container) string { return c.Env[0].Value } // a single digit
 
 // judgeMark checks that the controller annotates a Pod as completed only once, and only when the ConfigMap has the
-// launch keys of all containers.
+// keys of all containers.
 func (w *story) judgeMark(pod *corev1.Pod, write *chaos.Write) {
 	before, after := write.Before.(*corev1.Pod), write.After.(*corev1.Pod)
 	if before.UID != pod.UID || before.Annotations[completed] == "true" || after.Annotations[completed] != "true" {

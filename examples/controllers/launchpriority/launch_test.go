@@ -155,8 +155,9 @@ func (c *cluster) requests(offset int64) map[string]int {
 	return controllertest.Tally(requests, c.namespace)
 }
 
-// TestPrioritiesOneAfterTheOther: the barriers of a priority are opened when all containers of higher priorities are
-// ready. The Pod is marked when the last barriers are opened, and a later crash of a container changes nothing.
+// TestPrioritiesOneAfterTheOther: the controller opens the barriers of a priority, so that its containers start, when
+// all containers of higher priorities are ready. The Pod is annotated as completed when the last barriers are opened,
+// and the controller ignores a later crash of a container.
 func TestPrioritiesOneAfterTheOther(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -213,8 +214,8 @@ func TestBarrierOfAFormerPod(t *testing.T) {
 	c.marked(pod)
 }
 
-// TestBarrierOfSomebodyElse: the controller does not change a ConfigMap that belongs to no Pod. An event names a
-// remedy. After the ConfigMap was deleted, the containers start.
+// TestBarrierOfSomebodyElse: the controller does not change a ConfigMap of the needed name that no Pod owns. An event
+// contains a remedy. After the deletion of the ConfigMap, the containers start.
 func TestBarrierOfSomebodyElse(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -245,7 +246,8 @@ func TestBarrierOfSomebodyElse(t *testing.T) {
 	c.opened(pod, "p_1")
 }
 
-// TestLostBarrier: a deleted ConfigMap is created again if a container needs it, even after the Pod was marked.
+// TestLostBarrier: if a container needs a deleted ConfigMap, the ConfigMap is created again, even if the Pod is
+// annotated as completed.
 func TestLostBarrier(t *testing.T) {
 	c := idle(t)
 	c.run()

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// TestBarrierMemory: of a ConfigMap to which users have added keys, the process remembers only the keys for which
-// containers wait.
+// TestBarrierMemory: if users have added keys to a ConfigMap, the process remembers only the keys that containers
+// need.
 func TestBarrierMemory(t *testing.T) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". The controllers of some
-// kinds open the readiness gate of their Pods themselves. The controller in this package opens the readiness gate of
-// all other Pods.
+// Package podreadiness is the controller that opens the readiness gate KruisePodReady of new Pods, by writing the
+// condition of this name. The controllers of some kinds open the readiness gate of their own Pods; the controller in
+// this package opens the readiness gate of all other Pods.
 //
-// Each Pod costs a single patch of pods/status. If the condition exists already, it is not changed, whatever its value.
-// Once the Node has reported containers, the patch requires the observed resourceVersion, so that the patch cannot
-// overwrite a holder that was added at the same time. (A holder keeps the gate closed.) After a conflict, the cache's
-// next event enqueues the Pod again. Before the Node has reported, the Pod is not in service anyway, and the
-// requirement would lead to conflicts with the scheduler and the kubelet for most Pods.
+// Each Pod costs a single patch of pods/status. If the condition exists already, the condition is not changed,
+// whatever its value. Once the kubelet has reported containers, the patch requires the observed resourceVersion, so
+// that the patch cannot overwrite the entry of a client that closes the gate at the same time. After a conflict, the
+// cache's next event enqueues the Pod again. Before the kubelet has reported containers, the Pod is not ready in any
+// case, and the requirement would lead to conflicts with the writes of the scheduler and the kubelet for most Pods.
 package podreadiness
 
 import (
@@ -42,8 +42,8 @@ type Reconciler struct {
 	client  client.Client // reads Pods from the cache, writes to the API server
 	options kruise.Options
 	backoff fanout.Backoff
-	// opened contains the UIDs of Pods whose condition was written but does not appear in the cache yet, by namespace
-	// and name.
+	// opened contains, by namespace and name, the UIDs of Pods whose condition this process has written, and the
+	// cache does not show yet.
 	opened sync.Map
 }
 
@@ -58,7 +58,7 @@ func Concerns(pod *corev1.Pod) bool {
 	return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
 }
 
-// closed reports whether this controller must open the readiness gate of a Pod.
+// closed reports whether the readiness gate of a Pod is closed and this controller must open the gate.
 func (r *Reconciler) closed(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && Concerns(pod) && !r.opensItself(pod)
 }
@@ -74,7 +74,8 @@ func (r *Reconciler) opensItself(pod *corev1.Pod) bool {
 	return err == nil && r.options.OpensGate(schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
 }
 
-// refused describes requests that the API server refuses. Such a request is tried again with a growing back-off.
+// refused returns the back-off for requests that the API server refuses. Such a request is tried again with growing
+// delays.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }

@@ -116,8 +116,8 @@ func TestGatesAreOpened(t *testing.T) {
 	}
 }
 
-// TestOthersAreLeftAlone: an existing condition is not changed, whatever its value, and a Pod without the readiness
-// gate gets no condition.
+// TestOthersAreLeftAlone: an existing condition KruisePodReady is not changed, whatever its value, and a Pod without
+// the readiness gate gets no condition.
 func TestOthersAreLeftAlone(t *testing.T) {
 	c := start(t)
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -146,7 +146,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := c.create("next", nil)
-	c.until(next, ready) // events of the earlier Pods have been seen
+	c.until(next, ready) // by then the events of the earlier Pods were handled
 	c.until(last, func(pod *corev1.Pod) error {
 		condition := podstate.Condition(pod, apps.ConditionKruisePodReady)
 		want := `[{"userAgent":"ContainerRecreateRequest","key":"` + c.namespace + `/crr-a"}]`
@@ -161,8 +161,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestKindsOpenTheirOwn: the CloneSet controller opens the gates of its Pods itself, and this controller sends no
-// request.
+// TestKindsOpenTheirOwn: the CloneSet controller opens the readiness gates of its own Pods, and this controller sends
+// no request.
 func TestKindsOpenTheirOwn(t *testing.T) {
 	c := start(t)
 	offset := controllertest.End(t, c.cp.AuditLog())

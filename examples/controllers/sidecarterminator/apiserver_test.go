@@ -38,7 +38,7 @@ var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes}
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// world is a namespace, with the controller's writes to objects in the namespace.
+// world is a namespace of the control plane, with a record of the controller's writes in the namespace.
 type world struct {
 	client.WithWatch
 
@@ -148,8 +148,8 @@ func (w *world) report(pod *corev1.Pod) {
 	}
 }
 
-// carryOut does the work of a node agent and the kubelet: the containers of a request end with exit code 143. Then
-// the Pod ends, unless its phase says already that the Pod has ended.
+// carryOut acts as the node agent and the kubelet: the containers in a ContainerRecreateRequest end with exit code
+// 143. Then the Pod's phase becomes that of an ended Pod, if the controller has not set such a phase already.
 func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 	w.t.Helper()
 	request := &v1beta1.ContainerRecreateRequest{}
@@ -194,7 +194,7 @@ func TestJobPods(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		pod    *corev1.Pod
-		stops  [][]string // containers of the requests
+		stops  [][]string // the containers in each ContainerRecreateRequest
 		phase  corev1.PodPhase
 		marked bool
 		writes []string
@@ -282,8 +282,8 @@ func TestStuckPods(t *testing.T) {
 	}
 }
 
-// TestRefusals: events of a Pod do not repeat a refused request, and other Pods do not wait for the Pod. The clock
-// stands still, so no back-off ends.
+// TestRefusals: after the API server has refused a request for a Pod, events of the Pod do not lead to a second
+// request, and other Pods do not wait. The clock of the test does not advance, so no back-off ends.
 func TestRefusals(t *testing.T) {
 	w := begin(t, kruise.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()), Workers: 1})
 	w.refused = true
@@ -294,7 +294,8 @@ func TestRefusals(t *testing.T) {
 		if err := w.Update(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		// The worker handles requests in order: after this Pod's event, the earlier event is handled, too.
+		// The controller's only worker handles events in order, so after the reconciliation of this Pod, the earlier
+		// event has been handled, too.
 		name := fmt.Sprintf("other-%d", i)
 		other := w.start(name, sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
 		w.carryOut(other, sidecarterminator.RequestName(other.UID, 1))

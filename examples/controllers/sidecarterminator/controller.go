@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if pending != nil {
 		return ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
 	}
-	// Only after the check above is the cache sure to show the controller's last writes.
+	// The Pod is read again, because only after the check above does the cache show all of the controller's writes.
 	if pod, ok = r.pods.Get(req.Namespace, req.Name); !ok {
 		return ctrl.Result{}, nil
 	}
@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.act(ctx, pod, t)
 }
 
-// isVirtual reports whether a Node is virtual: no node agent runs there to stop containers.
+// isVirtual reports whether a Node is virtual. No node agent runs on a virtual Node, so no agent can stop containers.
 func (r *Reconciler) isVirtual(ctx context.Context, name string) (bool, error) {
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -110,9 +110,9 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, t todo) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// try carries out a step, unless the step has failed a moment ago. After a failure, the step is tried again after a
-// back-off that doubles each time. Events of the Pod do not shorten the back-off. A conflict needs no back-off, because
-// an event follows.
+// try calls do, the request of a step, unless the back-off after an earlier failure lasts. The back-off doubles after
+// each failure, and events of the Pod do not shorten the back-off. After a conflict there is no back-off, because an
+// event of the Pod follows.
 func (r *Reconciler) try(ctx context.Context, pod *corev1.Pod, name string, do func() error) (ctrl.Result, error) {
 	attempt := fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: name}}
 	now := r.options.Clock.Now()
@@ -145,7 +145,7 @@ func (r *Reconciler) replaceImages(ctx context.Context, c client.Client, pod *co
 	return nil
 }
 
-// create creates a ContainerRecreateRequest, so that the node agent stops sidecars.
+// create creates the ContainerRecreateRequest with which the node agent stops sidecars.
 func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Pod, t todo) error {
 	request := &v1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: t.request},
@@ -169,14 +169,14 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	return nil
 }
 
-// tell sends an event about the reasons why sidecars of a Pod still run, once for the same reasons.
+// tell sends an event about the reasons why sidecars of a Pod still run, unless the last event had the same reasons.
 func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
 	if text := waits.Summary(kruise.ReasonsInEvent); r.told.IsNews(pod.UID, "waits", text) {
 		r.events.Event(pod, corev1.EventTypeWarning, string(waits[0].Code), text)
 	}
 }
 
-// forget forgets everything that is remembered about a deleted Pod.
+// forget removes everything about a deleted Pod from the controller's memory.
 func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.clients.Forget(pod)
 	r.backoff.Forget(pod.UID)

@@ -24,11 +24,12 @@ const (
 	SidecarRestarted reason.Code = "SidecarRestarted"
 	// SidecarRuns means that sidecars whose exit codes are ignored continue to run until another sidecar has ended.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// RequestNamesTaken means that requests of other clients have all the names that the controller tries for the Pod.
+	// RequestNamesTaken means that the controller cannot create a ContainerRecreateRequest for the Pod, because
+	// requests of other clients have all names that the controller may use.
 	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 
-// todo says what must be done for a Pod, in the order of the fields. The zero value means that nothing must be done.
+// todo contains the steps for a Pod, in the order of the fields. The zero value contains no steps.
 type todo struct {
 	// images contains the new images, by container name.
 	images map[string]string
@@ -41,8 +42,8 @@ type todo struct {
 	waits reason.List
 }
 
-// isDue reports whether the sidecars of a Pod must be stopped now. If due is false, waits contains the problems that
-// must be repaired first.
+// isDue reports whether the sidecars of a Pod must be stopped now. If due is false, waits contains the problems
+// because of which the sidecars are not stopped.
 func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 	mains, sidecars := containersOf(pod)
 	// The Pod's phase does not show that sidecars run, because the phase is Pending as long as a container waits for
@@ -66,15 +67,15 @@ func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 
 func isRunning(c container) bool { return !c.hasEnded() }
 
-// decide returns what must be done for a Pod whose sidecars must be stopped. The decision depends on the arguments
-// alone. requests returns the request of a given name in the Pod's namespace, or nil.
+// decide returns the steps for a Pod whose sidecars must be stopped. The decision depends on the arguments alone.
+// requests returns the ContainerRecreateRequest of a given name in the Pod's namespace, or nil.
 func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.ContainerRecreateRequest) (t todo) {
 	if virtual {
 		return onVirtualNode(pod)
 	}
 	mains, sidecars := containersOf(pod)
 	known := requestsOf(pod, requests)
-	var first, last []container // first contains the sidecars whose exit codes matter, last all others
+	var first, last []container // last contains the sidecars whose exit codes are ignored
 	for i := range sidecars {
 		switch c := sidecars[i]; {
 		case c.hasEnded():
@@ -102,7 +103,8 @@ func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.C
 	return t
 }
 
-// onVirtualNode decides which images of sidecars are replaced. Sidecars without a replacement image are not changed.
+// onVirtualNode decides which images of sidecars are replaced on a virtual Node. Sidecars without a replacement image
+// are not changed.
 func onVirtualNode(pod *corev1.Pod) (t todo) {
 	_, sidecars := containersOf(pod)
 	for i := range sidecars {
@@ -126,7 +128,7 @@ func phaseOf(mains []container) corev1.PodPhase {
 	return corev1.PodSucceeded
 }
 
-// ask adds the containers without a request to a new request.
+// ask adds those of the containers that no existing ContainerRecreateRequest contains to a new request.
 func (t *todo) ask(known knownRequests, containers []container) {
 	for i := range containers {
 		c := &containers[i]
@@ -178,8 +180,9 @@ func requestName(uid types.UID, n int) string {
 	return name
 }
 
-// requestsOf reads the requests that exist for a Pod. Each request contains a sidecar that no other request contains.
-// So there are at most as many requests as containers, unless other clients have created requests.
+// requestsOf reads the ContainerRecreateRequests that exist for a Pod. The controller creates a request only for
+// sidecars that no earlier request contains. So there are at most as many requests as containers, unless other
+// clients have created requests.
 func requestsOf(pod *corev1.Pod, requests func(name string) *v1beta1.ContainerRecreateRequest) knownRequests {
 	known := knownRequests{restarts: map[string]int32{}}
 	for n := range len(pod.Spec.Containers) + 1 {

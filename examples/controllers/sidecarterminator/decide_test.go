@@ -196,7 +196,7 @@ func said(waits reason.List) (out []string) {
 
 const first, second = "sidecar-termination-u1", "sidecar-termination-u1-2"
 
-// asked returns a request for containers with no restarts.
+// asked returns a ContainerRecreateRequest for containers that have never been restarted.
 func asked(names ...string) *v1beta1.ContainerRecreateRequest {
 	request := &v1beta1.ContainerRecreateRequest{}
 	for _, name := range names {
@@ -291,9 +291,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// FuzzDecide carries out the decisions for a Pod until a decision is empty; then no sidecar that should be stopped
-// runs. No request contains a main container, or a container of an earlier request. The phase is set once, and
-// follows from the main containers. The first request has the name that OpenKruise uses.
+// FuzzDecide carries out decisions for a Pod until a decision contains no step; then no sidecar that should be
+// stopped runs. No request contains a main container, or a container of an earlier request. The phase is set once, as
+// the exit codes of the main containers require. The first request has the name that OpenKruise uses.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 2, 3}, false)
 	f.Add([]byte{1, 0, 14, 22, 7}, false)
@@ -357,7 +357,8 @@ func end(t *testing.T, pod *corev1.Pod, name string) {
 	}
 }
 
-// fuzzed makes a Pod from bytes: the first byte determines the restart policy, and the other bytes the containers.
+// fuzzed returns a Pod made from bytes: the first byte determines the restart policy, and the remaining bytes
+// determine the containers.
 func fuzzed(data []byte) *corev1.Pod {
 	if len(data) == 0 {
 		return job(never)

@@ -31,7 +31,8 @@ import (
 // no sidecar that should be stopped runs.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -48,14 +49,14 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
 	pods int
 }
 
-// sight is the input of a reconcile's decision.
+// sight is the input of a reconcile's decision: the Pod in the cache.
 type sight struct {
 	pod   *corev1.Pod
 	wrote bool

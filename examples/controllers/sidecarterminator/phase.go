@@ -14,10 +14,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// setPhase sets the phase of a Pod whose last sidecars still run. When the kubelet receives the phase, the kubelet
-// stops the sidecars and keeps the phase. Until the kubelet receives the phase, the kubelet may overwrite the phase
-// every ten seconds (pkg/kubelet/status/status_manager.go). If the Pod has changed since the read, the patch fails with
-// a conflict, because a different phase may be right by now.
+// setPhase sets the phase of a Pod whose last sidecars still run. When the kubelet sees the phase, the kubelet stops
+// the sidecars and does not change the phase any more. Before, the kubelet may overwrite the phase every ten seconds
+// (pkg/kubelet/status/status_manager.go). If the Pod has changed since it was read, the patch fails with a conflict,
+// because another phase may be right for the changed Pod.
 func setPhase(ctx context.Context, c client.Client, pod *corev1.Pod, phase corev1.PodPhase, now time.Time) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},

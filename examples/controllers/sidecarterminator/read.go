@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Concerns reports whether the controller may have to do something for a Pod, now or later: the Pod runs to completion,
-// has a sidecar, and has not ended. Caches must keep the environment and the status of such Pods.
+// Concerns reports whether the controller may have work to do on a Pod, now or later: the Pod runs to completion, has
+// a sidecar, and has not ended. Caches must keep the environment and the status of such Pods.
 func Concerns(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || hasEnded(pod) && !isMarked(pod) {
 		return false
@@ -19,7 +19,7 @@ func Concerns(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return roleOf(&c).isSidecar() })
 }
 
-// role says how a container must be treated, as its environment requests.
+// role contains what a container's environment variables request of the controller.
 type role struct {
 	stop   bool   // the container must be stopped on ordinary Nodes
 	ignore bool   // the exit code is ignored
@@ -61,7 +61,7 @@ func (c *container) exitCode() int32 { return c.status.State.Terminated.ExitCode
 // hasStarted reports whether the container has been started at least once.
 func (c *container) hasStarted() bool { return c.status.ContainerID != "" }
 
-// stuckFor returns why a container waits and will not start soon, or "".
+// stuckFor returns the reason why a waiting container will not start soon, or "".
 func (c *container) stuckFor() string {
 	waiting := c.status.State.Waiting
 	if waiting == nil || slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason) {
@@ -97,7 +97,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isMarked reports whether the controller has set the phase itself, while sidecars may still run.
+// isMarked reports whether the controller, not the kubelet, has set the phase. Sidecars may then still run.
 func isMarked(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == apps.ConditionSidecarTerminated && c.Status == corev1.ConditionTrue

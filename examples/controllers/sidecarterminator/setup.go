@@ -71,7 +71,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, r.watchGone(ctx, mgr)
 }
 
-// followed says which Pods are in the cache, and reports deleted Pods.
+// followed implements ownercache.Followed: it reports which Pods are in the cache, and which Pods were deleted.
 type followed struct{ *Reconciler }
 
 // Exists reports whether the cache has a Pod with the UID.

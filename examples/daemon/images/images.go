@@ -45,7 +45,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Event is an event about a NodeImage, or about a job that wants an image.
+// Event is an event about a NodeImage, or about an ImagePullJob that wants an image.
 type Event struct {
 	About                 corev1.ObjectReference
 	Type, Reason, Message string
@@ -60,7 +60,7 @@ type Agent struct {
 	wake    chan struct{}
 
 	view atomic.Pointer[view]
-	// image is the NodeImage of the latest pass; nil if there is none.
+	// image is the NodeImage that the latest call of pass has read; nil if the Node has no NodeImage.
 	image atomic.Pointer[v1beta1.NodeImage]
 }
 
@@ -107,7 +107,7 @@ func (a *Agent) begin(v *served.View) {
 	a.view.Store(&view{View: v, store: store, writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true})})
 }
 
-// Wake makes the Agent check the NodeImage and the container runtime soon. Wake does not wait.
+// Wake makes the Agent check the NodeImage and the container runtime soon, and returns at once.
 func (a *Agent) Wake() {
 	select {
 	case a.wake <- struct{}{}:
@@ -161,7 +161,8 @@ func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pass processes the NodeImage once. again is the time until the next pass is due; 0 for never.
+// pass reads the NodeImage, and starts, stops and reports pulls. again is the time until the next call is due; 0 for
+// never.
 func (a *Agent) pass(ctx context.Context) (again time.Duration, err error) {
 	v := a.view.Load()
 	if v == nil || a.objects.Missing().Code != "" {

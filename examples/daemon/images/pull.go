@@ -25,7 +25,8 @@ type Runtime interface {
 	FreeBytes(ctx context.Context) (uint64, error)
 }
 
-// pullingBy is an annotation in the sandbox metadata of a pull, by which plug-ins of the runtime recognize the agent.
+// pullingBy is an annotation in the Pod sandbox metadata of a pull request, by which plug-ins of the container
+// runtime recognize pulls of the agent.
 const pullingBy = "apps.kruise.io/pulling-image-by"
 
 // runtime implements puller.Runtime.
@@ -69,7 +70,7 @@ func imageOf(want imagepull.Want) pullsecret.Image {
 // keyring implements puller.Keyring.
 type keyring struct{ *Agent }
 
-// For implements puller.Keyring: the credentials of Secrets come first, then those of providers.
+// For implements puller.Keyring: the credentials from Secrets come first, and the credentials from providers follow.
 func (k keyring) For(ctx context.Context, want imagepull.Want) (pullsecret.Keyring, error) {
 	var failures []error
 	secrets := k.secrets(ctx, k.image.Load(), want.Image, &failures)

@@ -42,9 +42,9 @@ func (a *Agent) record(ctx context.Context, reports []imagepull.Report) error {
 	return v.writes.Wrote(before.UID, v.store, written.GetResourceVersion())
 }
 
-// patchOf returns the merge patch from the status of before to the status of after, or nil if both are equal in the
-// form that the API server stores, with times in whole seconds. The UID in the patch is a precondition, so a
-// NodeImage that was deleted and created again gets no old reports.
+// patchOf returns the merge patch from the status of before to the status of after. The result is nil if both
+// statuses are equal with times in whole seconds, as the API server stores times. The UID in the patch is a
+// precondition, so a NodeImage that was deleted and created again gets no old reports.
 func patchOf(before, after *v1beta1.NodeImage) ([]byte, error) {
 	var states [2][]byte
 	for i, status := range []*v1beta1.NodeImageStatus{&before.Status, &after.Status} {

@@ -1,4 +1,4 @@
-// Package served provides the objects of a kind to an agent of a Node, in the API version that the API server serves.
+// Package served watches the objects of a kind for a node agent, in an API version that the API server serves.
 //
 // An agent may start before its CRDs are installed, and works with managers that serve other versions. If a version is
 // no longer served, [Objects] changes to another version without a restart of the agent.
@@ -29,7 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why an agent has no objects.
+// These are the reasons why an agent has not read the objects of a kind.
 const (
 	// KindAwaited means that the API server does not serve the kind yet.
 	KindAwaited reason.Code = "KindAwaited"
@@ -77,7 +77,7 @@ func Read[T any, O interface {
 	}
 }
 
-// Objects are the objects of a kind for an agent. Objects are safe for concurrent use. Make Objects with New.
+// Objects watches the objects of a kind for an agent. Objects is safe for concurrent use. Make Objects with New.
 type Objects struct {
 	kind      Kind
 	client    dynamic.Interface
@@ -103,7 +103,7 @@ type View struct {
 }
 
 // New returns Objects. changed is called with each object that was created, changed or deleted, in the form of the
-// store. begun is called with each View before the first object is read, so that begun can add indexes; begun may be
+// store. New calls begun with each View before the first object is read, so that begun can add indexes; begun may be
 // nil. New sends no request to the API server; Start does.
 func New(config *rest.Config, kind Kind, changed func(object any), begun func(*View)) (*Objects, error) {
 	objects, err := dynamic.NewForConfig(config)
@@ -130,7 +130,7 @@ func (o *Objects) Missing() reason.Reason {
 	missing, v := o.missing, o.current
 	o.mu.Unlock()
 	switch {
-	case missing.Code != "": // objects in a version that is no longer served are outdated
+	case missing.Code != "": // objects of a version that is no longer served may be outdated
 		return missing
 	case v != nil && v.synced():
 		return reason.Reason{}
@@ -232,7 +232,8 @@ func (o *Objects) follow(ctx context.Context, version string) {
 	informer.RunWithContext(ctx)
 }
 
-// woken calls changed. If the watch has missed a deletion, the argument is the last known state of the object.
+// woken calls the function changed. If the watch has missed the deletion of an object, the argument is the last known
+// state of the object.
 func (o *Objects) woken(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj

@@ -1,6 +1,6 @@
-// Package agents is a whole operator for its own kind, Agent: a Pod on every fitting Node, updated in place where
-// possible. The kit does all the difficult work. The operator's own code is read from top to bottom: observe, decide,
-// act, report. Package fleet, whose Pods run anywhere, is simpler and should be read first.
+// Package agents is a whole operator for the example kind Agent: a Pod on every fitting Node, updated in place where
+// possible. The library workloadkit does all the difficult work. The operator's own code is read from top to bottom:
+// observe, decide, act, report. Package fleet, whose Pods run anywhere, is simpler and should be read first.
 package agents
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// These names are the operator's own, because the kit has no default names.
+// Each operator chooses these names, because the library workloadkit has no default names.
 const (
 	group         = "agents.example.com"
 	revisionLabel = group + "/revision"
 	gate          = group + "/Updated"
 )
 
-// historyLimit is the number of revisions to keep besides the revisions of existing Pods.
+// historyLimit is the number of revisions to keep in addition to the revisions of existing Pods.
 const historyLimit = 10
 
 type reconciler struct {
@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	update := t.History.Update
 	t.Read(podcontrol.Want{Update: update.Name})
-	// The replacement is delayed if Pods on a Node end again and again.
+	// If Pods on a Node end again and again, PerNode delays the replacement of the next ended Pod.
 	pods := t.PerNode(podcontrol.PerNodeOptions{})
 	step, err := pernode.Plan(pernode.Spec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),

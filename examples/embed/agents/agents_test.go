@@ -165,7 +165,7 @@ func (f *fixture) settle(name, image string, command []string, nodes ...string) 
 }
 
 // waits waits until the status has the given numbers, all Pods are available, and the condition Waiting has the
-// reason, or is False if there is no reason.
+// reason in why, or is False if why is nil.
 func (f *fixture) waits(agent *Agent, nodes, updated int32, why error) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, time.Minute, func(ctx context.Context) error {
@@ -226,7 +226,8 @@ func TestAgent(t *testing.T) {
 	stopsNobody(f)
 }
 
-// stopsNobody creates invalid Agents: valid Agents are still reconciled, and so are the corrected Agents.
+// stopsNobody checks that the operator still reconciles valid Agents while invalid Agents exist, and reconciles the
+// invalid Agents after their correction.
 func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()

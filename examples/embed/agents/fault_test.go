@@ -27,8 +27,8 @@ import (
 )
 
 // TestFaults: under any faults, no Pod is created for a Node that is unfit or has a Pod, and no Pod is deleted
-// without a valid reason. No Node loses its available Pod against the budget or the partition. In the end the cluster
-// matches the spec.
+// without a valid reason. No Node loses its available Pod if maxUnavailable or the partition forbids this. In the end
+// the cluster matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&Agent{}, &corev1.Node{}},
@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// season is the state of a fault schedule.
+// season is the state of a fault schedule, that is a test run with random faults.
 type season struct {
 	*chaos.World
 	operator *reconciler // the reconciler of the last process
@@ -56,11 +56,11 @@ type season struct {
 	// Pods, deletions, or patches of a status.
 	policy int
 	denied string
-	// ended contains the Pods that were deleted after they had ended.
+	// ended contains, for each Node, when the operator may delete the next ended Pod.
 	ended map[endings]ending
 }
 
-// denies refuses requests while a policy of the users is in force.
+// denies returns the API server's error for requests that the present policy refuses.
 func (s *season) denies(call faultapi.Call, _ client.Object) error {
 	refused := false
 	switch patches := call.Verb == "patch" && call.Subresource == ""; s.policy {
@@ -265,8 +265,9 @@ func (s *season) endAgain() {
 	}
 }
 
-// settle makes the wanted state reachable. Before a policy ends, half an hour passes for the work that is possible
-// under the policy. The last event is a new Node, after all other work is done.
+// settle corrects the spec and ends the policy, so that the operator can reach the wanted state. Before the policy
+// ends, half an hour passes, in which the operator must do all work that the policy does not prevent. The last event
+// is a new Node, after all other work is done.
 func (s *season) settle() {
 	s.CatchUp()
 	s.admitPending()
@@ -287,8 +288,8 @@ func (s *season) settle() {
 	}
 }
 
-// admitPending makes room for a Pod that waits for a Node that was tainted since: otherwise the Pod would wait for
-// ever.
+// admitPending removes taints from Nodes to which waiting Pods are bound by their affinity, because such a Pod would
+// wait for ever.
 func (s *season) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](s.Server) {
 		node, ok := s.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
@@ -328,7 +329,7 @@ type sight struct {
 	// places are in update order.
 	places []*place
 	wrote  bool
-	// taken are the Nodes that lack an available Pod because of this reconciliation.
+	// taken are the Nodes whose available Pod this reconciliation has deleted or taken out of service.
 	taken map[string]bool
 }
 
@@ -367,8 +368,8 @@ func pointers[T any](items []T) (out []*T) {
 	return out
 }
 
-// arrange assigns the Pods to the Nodes. A terminating Pod that has ended is left out, because nothing of it is left
-// on the Node.
+// arrange assigns the Pods to the Nodes. A terminating Pod that has ended is left out, because its containers no
+// longer use the Node.
 func (v *sight) arrange(pods []*corev1.Pod, nodes []*corev1.Node) {
 	v.places, v.pods = nil, map[types.UID]*corev1.Pod{}
 	byName := map[string]*place{}
@@ -411,8 +412,9 @@ func serves(pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && podstate.IsReady(pod) && podstate.GateOpen(pod, gate)
 }
 
-// updated returns the Nodes that may be at the newest revision: Nodes that are already, Nodes that will be, and from
-// the highest name on as many other Nodes as the partition allows.
+// updated returns the Nodes that may have Pods at the newest revision: first Nodes with such a Pod, then Nodes whose
+// next Pod will be at the newest revision, then other Nodes in the update order. As many Nodes as the partition says
+// are left out at the end.
 func (v *sight) updated() []*place {
 	var first, next, last []*place
 	for _, p := range v.places {
@@ -452,7 +454,8 @@ func (s *season) judge(w *chaos.Write) {
 	}
 }
 
-// judgeCreation checks that a Pod is created only for a Node that should have a Pod, after the former Pod has gone.
+// judgeCreation checks that a Pod is created only for a Node that should have a Pod, and only after the former Pod no
+// longer exists.
 func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	p := v.place(nodeOf(pod))
 	if p == nil || !p.run || len(p.pods) > 0 {
@@ -500,7 +503,8 @@ func (s *season) judgeChange(v *sight, w *chaos.Write, before *corev1.Pod) {
 	}
 }
 
-// endings identifies Pods that end one after the other on a Node, during the same spec and the same process.
+// endings identifies Pods that end one after the other on the same Node, while neither the Agent's spec nor the
+// operator's process changes.
 type endings struct {
 	process    int
 	node       string
@@ -508,7 +512,7 @@ type endings struct {
 	generation int64
 }
 
-// ending contains the earliest time of the next deletion, and the pause before the previous deletion.
+// ending contains the earliest time of the next deletion of an ended Pod, and the pause before the previous deletion.
 type ending struct {
 	next time.Time
 	wait time.Duration
@@ -528,9 +532,9 @@ func (s *season) judgeEnding(v *sight, key endings) {
 	s.ended[key] = ending{v.now.Add(wait), wait}
 }
 
-// possible checks that the work possible under a policy is done: as long as the budget allows, each Node that takes
-// part in the update reaches its wanted state. Nodes that the policy holds up are exempt, and the Agent's status must
-// name the reason.
+// possible checks that the operator has done all work that the policy does not prevent: as far as maxUnavailable
+// allows, each Node that takes part in the update has its wanted Pod. If the policy prevents this on a Node, the
+// Agent's status must report the failure.
 func (s *season) possible() {
 	v := s.now()
 	without, trouble := 0, false
@@ -582,9 +586,9 @@ func (s *season) now() *sight {
 	return v
 }
 
-// converged checks the final state: each Node that should have a Pod has an available Pod, and other Nodes only keep
-// Pods that may stay. The Pods are at the revisions that the partition requires, the status and the conditions say
-// so, and the process has forgotten deleted objects.
+// converged checks the final state: each Node that should have a Pod has an available Pod, and other Nodes have only
+// Pods that may stay. The Pods are at the revisions that the partition requires, the status and the conditions are
+// right, and the process remembers nothing about deleted objects.
 func (s *season) converged() {
 	v := s.now()
 	revisions := faultapi.All[*appsv1.ControllerRevision](s.Server)

@@ -17,9 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestDeniedNodesHideNobody: a policy refuses the updates of eight Nodes that come before the last Node. After a
-// refusal, the next attempt for a Node is delayed, so no refused Node is tried a second time before the last Node is
-// updated.
+// TestDeniedNodesHideNobody: a policy refuses the updates of eight Nodes that come before the last Node. Each refusal
+// delays the next attempt for the same Node, so the operator updates the last Node before a second attempt for a
+// refused Node.
 func TestDeniedNodesHideNobody(t *testing.T) {
 	const denied = 8
 	chaos.Run(t, chaos.Plan{
@@ -57,7 +57,7 @@ func (s *season) beginOn(nodes int) {
 	s.update(agent)
 }
 
-// updateLast releases an image that the policy refuses on all Nodes except the last, and waits half an hour.
+// updateLast sets an image that the policy refuses on all Nodes except the last Node, and waits half an hour.
 func (s *season) updateLast(old map[string]bool) {
 	rest := func() {
 		s.Sleep(10 * time.Second)

@@ -89,8 +89,8 @@ func fitOf(agent *Agent) (f fit) {
 	return f
 }
 
-// claim says whether an Agent has a Pod on a Node. The zero value means that no Pod may run on the Node, or that the
-// Agent's spec is invalid.
+// claim returns whether a new Pod of an Agent may run on a Node, and whether a running Pod may stay. The zero value
+// means that no Pod may run on the Node, or that the Agent's spec is invalid.
 func (r *reconciler) claim(agent *Agent, node *corev1.Node) pernode.Node {
 	fit := r.fits.Of(agent)
 	if fit.err != nil {

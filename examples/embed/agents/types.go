@@ -39,7 +39,8 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values, because a single invalid Agent must not make the list of all Agents fail.
+// UnmarshalJSON leaves out values of a wrong type, because a single invalid Agent must not make the list of all
+// Agents fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -47,7 +48,7 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 }
 
 // MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
-// parts. The operator never writes specs, but other operators may use a copy of this code.
+// parts. This operator never writes specs, but operators with a copy of this code may.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -62,7 +63,8 @@ type Status struct {
 	Nodes     int32 `json:"nodes"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`
-	// Conditions contains the condition Failed, and the condition Waiting, which says why an update does not continue.
+	// Conditions contains the condition Failed, and the condition Waiting with the reason why an update does not
+	// continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

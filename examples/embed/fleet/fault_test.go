@@ -28,8 +28,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, a Fleet never has more Pods than wanted, never loses too many ready Pods, and in the
-// end is as specified. To test your own operator under faults, you need no more code than this.
+// TestFaults: under any faults, a Fleet never has more Pods than wanted, and never loses more ready Pods than
+// maxUnavailable allows. In the end the Pods match the spec. A test of your own operator under faults needs no more
+// code than this file.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&Fleet{}}, Quiet: quiet,
@@ -47,13 +48,14 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// down is the policy that stands for a failing webhook.
+// down is the value of sailing.policy for a failing webhook.
 const down = 4
 
-// quiet is longer than the back-off of a refused update.
+// quiet is the time without a write after which a schedule's final state counts as reached. The time is longer than
+// the back-off after a refused update.
 const quiet = 6 * time.Minute
 
-// sailing is the state of a fault schedule.
+// sailing is the state of a fault schedule, that is a test run with random faults.
 type sailing struct {
 	*chaos.World
 	operator *reconciler // the reconciler of the last process
@@ -156,7 +158,7 @@ func (s *sailing) release(image string, command []string) {
 	s.must(s.User.Update(context.Background(), fleet))
 }
 
-// spoil overwrites the annotation with the progress of a Pod's update, so that the progress is unknown.
+// spoil makes the annotation with the progress of a Pod's update invalid, so that the progress is unknown.
 func (s *sailing) spoil(pod *corev1.Pod) {
 	if pod == nil || !podstate.IsActive(pod) {
 		return
@@ -167,7 +169,8 @@ func (s *sailing) spoil(pod *corev1.Pod) {
 	s.must(s.User.Update(context.Background(), pod))
 }
 
-// settle ends the policy. Before this, time passes for the work that is possible under the policy.
+// settle ends the policy. Before the end, time passes in which the operator must do all work that the policy does not
+// prevent.
 func (s *sailing) settle() {
 	if s.asked = 0; s.policy != 0 {
 		for range 60 {
@@ -218,9 +221,10 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	s.must(t.Process.Cache.List(context.Background(), &pods))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		// A Pod in the middle of an update is about to restart, whatever its status shows.
+		// During an update, a Pod counts as unavailable whatever its status shows, because its containers are about
+		// to restart.
 		next, err := inPlace.Next(pod, time.Now())
-		// The operator does not change a Pod with a spoilt annotation.
+		// The operator does not change a Pod whose annotation is invalid.
 		whole := err != nil && podstate.IsTrue(pod, gate) || err == nil && next.Complete
 		if metav1.IsControlledBy(pod, v.fleet) && podstate.IsActive(pod) && podstate.IsReady(pod) && whole {
 			v.ready[pod.UID] = true
@@ -254,8 +258,8 @@ func (s *sailing) judge(w *chaos.Write) {
 	}
 }
 
-// converged checks that the wanted number of Pods exists, all Pods are ready and equal to the template, the status
-// says so, and the process has forgotten deleted objects.
+// converged checks that the wanted number of Pods exists, all Pods are ready and equal to the template, the status is
+// right, and the process remembers nothing about deleted objects.
 func (s *sailing) converged() {
 	pods := s.possible()
 	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)
@@ -283,9 +287,9 @@ func (s *sailing) converged() {
 	}
 }
 
-// possible checks that the work possible without help is done: the wanted number of Pods exists and, as long as the
-// budget allows, the Pods are ready and equal to the template. Spoilt Pods and Pods that a policy holds up are
-// exempt, and the status must say so.
+// possible checks that the operator has done all work that the policy does not prevent: the wanted number of Pods
+// exists and, as far as maxUnavailable allows, the Pods are ready and equal to the template. Pods with an invalid
+// annotation, and Pods that the policy keeps from being updated, are exempt, and the status must report these Pods.
 func (s *sailing) possible() []*corev1.Pod {
 	fleet, inPlace := s.fleet(), s.inPlace()
 	want := fleet.Spec.Template.Spec.Containers[0]

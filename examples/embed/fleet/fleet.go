@@ -1,6 +1,6 @@
-// Package fleet is a whole operator for its own kind, Fleet: a number of identical Pods, updated in place where
-// possible. The kit does all the difficult work. The operator's own code is read from top to bottom: observe, decide,
-// act, report.
+// Package fleet is a whole operator for the example kind Fleet: a number of identical Pods, updated in place where
+// possible. The library workloadkit does all the difficult work. The operator's own code is read from top to bottom:
+// observe, decide, act, report.
 package fleet
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// These names are the operator's own, because the kit has no default names.
+// Each operator chooses these names, because the library workloadkit has no default names.
 const (
 	group         = "fleet.example.com"
 	revisionLabel = group + "/revision"
 	gate          = group + "/Updated"
 )
 
-// historyLimit is the number of revisions to keep besides the revisions of existing Pods.
+// historyLimit is the number of revisions to keep in addition to the revisions of existing Pods.
 const historyLimit = 10
 
 type reconciler struct{ *executor.Parts[*Fleet] }

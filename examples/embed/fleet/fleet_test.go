@@ -151,7 +151,8 @@ func uids(pods map[types.UID]corev1.Pod) map[types.UID]bool {
 	return out
 }
 
-// stopsNobody creates an invalid Fleet: valid Fleets are still reconciled, and so is the corrected Fleet.
+// stopsNobody checks that the operator still reconciles valid Fleets while an invalid Fleet exists, and reconciles
+// the invalid Fleet after its correction.
 func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()

@@ -60,7 +60,7 @@ type harbour struct {
 	scheme *runtime.Scheme
 	added  []manager.Runnable
 	clock  *testingclock.FakePassiveClock
-	// sound reports whether the containers of a running Pod are ready.
+	// sound reports whether the containers of a running Pod become ready.
 	sound func(*corev1.Pod) bool
 	// failed counts the errors that the operator has returned to its queue. fewest is the smallest number of ready Pods
 	// at any time.
@@ -98,7 +98,7 @@ func newHarbour(t *testing.T, replicas int) *harbour {
 		t.Fatal(err)
 	}
 	h.deliver()
-	for _, r := range h.added { // so that the process may act, as after leader election
+	for _, r := range h.added { // starts the runnables of the manager, as after leader election
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func (h *harbour) deliver() {
 
 func (h *harbour) all() []*corev1.Pod { return faultapi.All[*corev1.Pod](h.server) }
 
-// rounds lets the operator and the Nodes work for n seconds, second by second.
+// rounds advances the clock by n seconds, and lets the operator and the Nodes work after each second.
 func (h *harbour) rounds(n int) {
 	h.t.Helper()
 	h.failed, h.fewest = 0, len(h.all())
@@ -206,8 +206,9 @@ func TestRefusedUpdates(t *testing.T) {
 	}
 }
 
-// TestDeniedPod: if a webhook refuses every write to a single Pod, the Pod does not go in and out of service again
-// and again. The other Pods are updated, and the status says why the Pod is not.
+// TestDeniedPod: if a webhook refuses every write to a single Pod, the operator does not open and close the Pod's
+// readiness gate again and again. The other Pods are updated, and the status gives the reason why this Pod is not
+// updated.
 func TestDeniedPod(t *testing.T) {
 	h := newHarbour(t, 3)
 	h.rounds(10)
@@ -238,8 +239,8 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestRefusedFinish: a policy that begins in the middle of an update keeps the Pod out of service. The status says
-// so, and the update continues as soon as the spec changes.
+// TestRefusedFinish: if a policy refuses writes from the middle of a Pod's update on, the Pod stays out of service.
+// The status reports the refusal, and the update continues as soon as the spec changes.
 func TestRefusedFinish(t *testing.T) {
 	h := newHarbour(t, 1)
 	h.rounds(10)
@@ -303,7 +304,7 @@ func TestBrokenPodIsUpdatedFirst(t *testing.T) {
 	}
 }
 
-// TestScaleInTakesBrokenPodsFirst: scaling in keeps ready Pods.
+// TestScaleInTakesBrokenPodsFirst: if replicas becomes smaller, Pods that are not ready are deleted first.
 func TestScaleInTakesBrokenPodsFirst(t *testing.T) {
 	h := newHarbour(t, 6)
 	h.rounds(15)
@@ -321,7 +322,8 @@ func TestScaleInTakesBrokenPodsFirst(t *testing.T) {
 	}
 }
 
-// TestUnreadablePodBlocksNobody: a Pod with a spoilt annotation is not changed, and the other Pods are updated.
+// TestUnreadablePodBlocksNobody: a Pod whose annotation with the progress of an update is invalid is not changed, and
+// the other Pods are updated.
 func TestUnreadablePodBlocksNobody(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.rounds(10)
@@ -343,8 +345,8 @@ func TestUnreadablePodBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestUnreadableNewPod: a Pod whose annotation is spoilt before the Pod was ever ready never becomes ready, and the
-// status says so.
+// TestUnreadableNewPod: if the annotation becomes invalid before the Pod was ready for the first time, the Pod never
+// becomes ready, and the status reports the Pod.
 func TestUnreadableNewPod(t *testing.T) {
 	h := newHarbour(t, 1)
 	for len(h.all()) == 0 {
@@ -375,7 +377,8 @@ func TestQuotaStopsNoUpdates(t *testing.T) {
 	}
 }
 
-// TestMistypedReplicas: a very large number of replicas uses up a quota, but a reconciliation still ends.
+// TestMistypedReplicas: with a very large number of replicas, each reconciliation still ends soon, and a quota limits
+// the number of Pods.
 func TestMistypedReplicas(t *testing.T) {
 	h := newHarbour(t, 20_000)
 	h.deliver()
@@ -399,7 +402,7 @@ func TestHistoryIsTruncated(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfDeletedFleets: the process forgets pending writes, refusals and parsed specs of deleted Fleets.
+// TestNothingIsLeftOfDeletedFleets: the process remembers no writes, refusals and parsed specs of deleted Fleets.
 func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.policy.refuses = func(c faultapi.Call) bool {

@@ -40,7 +40,8 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values, because a single invalid Fleet must not make the list of all Fleets fail.
+// UnmarshalJSON leaves out values of a wrong type, because a single invalid Fleet must not make the list of all
+// Fleets fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -48,7 +49,7 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 }
 
 // MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
-// parts. The operator never writes specs, but other operators may use a copy of this code.
+// parts. This operator never writes specs, but operators with a copy of this code may.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)

@@ -29,8 +29,8 @@ import (
 )
 
 // TestFaults: under any faults, no ordinal ever has two Pods, and no unwanted ordinal gets a Pod. The number of
-// ordinals without an available Pod stays within the budget. Pods are updated from the highest ordinal down, none of
-// them during a match. Pods of other owners are not changed. In the end the cluster matches the spec.
+// ordinals without an available Pod stays within maxUnavailable. Pods are updated from the highest ordinal down, and
+// no Pod is updated during a match. Pods of other owners are not changed. In the end the cluster matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&GameServers{}}, Quiet: 6 * time.Minute, // longer than a refused update rests
@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// lobby is the state of a fault schedule.
+// lobby is the state of a fault schedule, that is a test run with random faults.
 type lobby struct {
 	*chaos.World
 
@@ -53,7 +53,7 @@ type lobby struct {
 	// new Pods.
 	policy int
 	denied string
-	// attempted contains Pods whose last write by the operator has had no effect so far, perhaps because the API server
+	// attempted contains Pods that the operator has tried to write without an effect, perhaps because the API server
 	// has refused the write.
 	attempted map[attempt]bool
 }
@@ -141,7 +141,7 @@ func (l *lobby) edit() {
 	case n < 15:
 		g.Spec.AskMatchMaker = !g.Spec.AskMatchMaker
 	case n < 16:
-		g.Spec.Partition = -1 // past admission
+		g.Spec.Partition = -1 // stored without admission
 	default:
 		l.resize(g)
 	}
@@ -157,7 +157,7 @@ func (l *lobby) update(g *GameServers) {
 	}
 }
 
-// meddle creates a Pod with one of the names as another user, or deletes such a Pod.
+// meddle creates, as another client, a Pod with a name of the GameServers' Pods, or deletes such a Pod.
 func (l *lobby) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("games-%d", l.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
@@ -186,7 +186,7 @@ func (l *lobby) mark() {
 	}
 }
 
-// mangle spoils the annotation with the progress of a Pod's update. The annotation is never repaired.
+// mangle makes the annotation with the progress of a Pod's update invalid. The annotation is never repaired.
 func (l *lobby) mangle() {
 	pod := l.AnyPod()
 	if pod == nil || metav1.GetControllerOf(pod) == nil || slices.ContainsFunc(faultapi.All[*corev1.Pod](l.Server), isMangled) {
@@ -215,13 +215,13 @@ func (l *lobby) label(pod *corev1.Pod, key, value string) {
 	}
 }
 
-// waits reports whether a Pod waits until the match maker releases it.
+// waits reports whether a Pod waits until the match maker removes the hold label.
 func waits(pod *corev1.Pod) bool {
 	state := pod.Labels[stateLabel]
 	return pod.Labels[holdLabel] != "" && (state == "PreparingUpdate" || state == "PreparingDelete")
 }
 
-// releaseOne ends a match, so that the match maker releases a Pod.
+// releaseOne ends a match: the match maker removes the hold label from a waiting Pod.
 func (l *lobby) releaseOne() bool {
 	waiting := slices.DeleteFunc(faultapi.All[*corev1.Pod](l.Server), func(pod *corev1.Pod) bool { return !waits(pod) })
 	if len(waiting) == 0 {
@@ -233,8 +233,8 @@ func (l *lobby) releaseOne() bool {
 
 func (l *lobby) release() bool { return l.releaseOne() }
 
-// settle makes the wanted state reachable, except for a name that another owner's Pod keeps and for a Pod with a
-// spoilt annotation.
+// settle corrects the spec and ends the policy, so that the operator can reach the wanted state, except for an
+// ordinal whose name a Pod of another owner has, and for a Pod with an invalid annotation.
 func (l *lobby) settle() {
 	l.policy = 0
 	if l.Chance(50) {
@@ -444,7 +444,7 @@ func (l *lobby) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeHook checks that a Pod that the match maker holds is neither deleted nor restarted.
+// judgeHook checks that the operator neither deletes nor restarts a Pod with the match maker's hold label.
 func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	touched := w.Call.Verb == "delete" || appOf(after.Spec) != appOf(w.Before.(*corev1.Pod).Spec)
 	if touched && v.owner.Spec.AskMatchMaker && seen.Labels[holdLabel] != "" {
@@ -452,8 +452,8 @@ func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	}
 }
 
-// judgeTaking checks that the operator takes a Pod out of service only for a valid reason, if the Pod is next, and if
-// enough Pods are in service.
+// judgeTaking checks that the operator takes a Pod out of service only for a valid reason, only if the Pod is next in
+// the order, and only if enough Pods are in service.
 func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), max(v.owner.Spec.MaxUnavailable, 1)
 	marked := pod.Labels[deleteLabel] != ""

@@ -1,6 +1,7 @@
-// Package gameservers is a whole operator for its own kind, GameServers: Pods with ordinals, updated in place where
-// possible, and never during a match. The kit does all the difficult work; the operator's own code is read from top to
-// bottom: observe, decide, act, report. Package fleet, whose Pods are identical, is simpler and should be read first.
+// Package gameservers is a whole operator for the example kind GameServers: Pods with ordinals, updated in place
+// where possible, and never during a match. The library workloadkit does all the difficult work. The operator's own
+// code is read from top to bottom: observe, decide, act, report. Package fleet, whose Pods are identical, is simpler
+// and should be read first.
 package gameservers
 
 import (
@@ -31,7 +32,7 @@ type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
 	step    numbered.Step
-	// unfinished says what the update waits for; nil if the Pods are as wanted.
+	// unfinished is the reason for which the update waits; nil if all Pods are updated and available.
 	unfinished error
 }
 
@@ -55,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, t.Owner.Spec.HistoryLimit, d.current.Name)))
 }
 
-// decide has no side effects, but reads the refusals that the kit remembers.
+// decide has no side effects, but reads the remembered refusals of the API server.
 func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 	spec, update := &t.Owner.Spec, t.History.Update
 	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision)}

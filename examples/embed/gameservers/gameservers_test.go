@@ -234,8 +234,8 @@ func (f *fixture) lifeOfOrdinals() {
 	})
 }
 
-// matchMaker checks that a Pod is neither updated nor deleted before the end of its match. Afterwards the Pod has the
-// label hold again.
+// matchMaker checks that a Pod is neither updated nor deleted before the end of its match. After the update, the Pod
+// has the hold label again.
 func (f *fixture) matchMaker() {
 	t := f.t
 	g := f.game("go", 2)
@@ -251,7 +251,7 @@ func (f *fixture) matchMaker() {
 	f.release("go-1")
 	f.settle("go", both(images("go", "app:v1", 0), images("go", "app:v2", 1)))
 	f.asked("go-0", "PreparingUpdate")
-	f.asked("go-1", "Normal") // with the label hold, as before
+	f.asked("go-1", "Normal") // with the hold label, as before
 	f.release("go-0")
 	updated := f.settle("go", images("go", "app:v2", 0, 1))
 	if n := kept(created, updated); n != 2 {
@@ -267,7 +267,7 @@ func (f *fixture) matchMaker() {
 	f.settle("go", images("go", "app:v2", 0))
 }
 
-// asked waits until a held Pod is in a state.
+// asked waits until a Pod with the hold label is in a lifecycle state.
 func (f *fixture) asked(name, state string) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, time.Minute, func(ctx context.Context) error {
@@ -326,7 +326,7 @@ func (f *fixture) refusals(t *testing.T) {
 	}
 }
 
-// pastAdmission checks an invalid object that was stored before the webhook existed. The operator reports the fault
+// pastAdmission checks an invalid object that was stored before the webhook existed. The operator reports the error
 // and changes no Pod. Changes outside the spec are admitted, and after a correction the operator continues.
 func (f *fixture) pastAdmission(g *GameServers) {
 	t := f.t

@@ -60,7 +60,8 @@ type arena struct {
 	scheme *runtime.Scheme
 	added  []manager.Runnable
 	clock  *testingclock.FakePassiveClock
-	// sound reports whether the containers of a running Pod are ready. ending is how many seconds a Pod takes to end.
+	// sound reports whether the containers of a running Pod become ready. ending is how many seconds a Pod takes to
+	// end.
 	sound  func(*corev1.Pod) bool
 	ending int
 	since  map[types.UID]int
@@ -101,7 +102,7 @@ func newArena(t *testing.T, edit func(*Spec)) *arena {
 		t.Fatal(err)
 	}
 	a.deliver()
-	for _, r := range a.added { // so that the process may act, as after leader election
+	for _, r := range a.added { // starts the runnables of the manager, as after leader election
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func (a *arena) reconcile() {
 	}
 }
 
-// rounds lets the operator and the Nodes work for n seconds, second by second.
+// rounds advances the clock by n seconds, and lets the operator and the Nodes work after each second.
 func (a *arena) rounds(n int) {
 	a.t.Helper()
 	a.failed, a.fewest = 0, len(a.all())
@@ -188,7 +189,7 @@ func (a *arena) owner() *GameServers {
 	return g
 }
 
-// told returns the reason and the message of a condition that is True.
+// told returns the reason and the message of a condition, or "" if the condition is not True.
 func (a *arena) told(condition string) string {
 	a.t.Helper()
 	if c := meta.FindStatusCondition(a.owner().Status.Conditions, condition); c != nil && c.Status == metav1.ConditionTrue {
@@ -226,8 +227,8 @@ func isSpecPatch(c faultapi.Call) bool {
 	return c.Verb == "patch" && c.Resource.Resource == "pods" && c.Subresource == ""
 }
 
-// TestSlowTermination: if Pods are recreated and end slowly, terminating Pods count as unavailable. An operator that
-// counts only active Pods would delete all ten.
+// TestSlowTermination: terminating Pods count as unavailable, so that no more Pods than maxUnavailable are recreated
+// at the same time, even if Pods end slowly. An operator that counts only active Pods would delete all ten Pods.
 func TestSlowTermination(t *testing.T) {
 	a := newArena(t, func(s *Spec) { s.Replicas, s.MaxUnavailable = 10, 2 })
 	a.rounds(10)
@@ -245,7 +246,7 @@ func TestSlowTermination(t *testing.T) {
 func TestMovedStart(t *testing.T) {
 	a := newArena(t, replicas(4))
 	a.rounds(10)
-	a.sound = func(p *corev1.Pod) bool { return p.Name < "games-4" } // new Pods do not work
+	a.sound = func(p *corev1.Pod) bool { return p.Name < "games-4" } // new Pods never become ready
 	a.edit(func(s *Spec) { s.Start = 4 })
 	a.rounds(40)
 	if got := a.updated("app:v1"); len(got) != 3 || a.fewest != 3 {
@@ -270,7 +271,8 @@ func TestBrokenPod(t *testing.T) {
 	}
 }
 
-// TestBadRevision: a broken revision reaches at most as many Pods as the budget allows, and is replaced in place.
+// TestBadRevision: a revision whose Pods never become ready reaches at most maxUnavailable Pods, and the Pods are
+// updated in place to the next revision.
 func TestBadRevision(t *testing.T) {
 	a := newArena(t, replicas(4))
 	a.rounds(10)
@@ -325,8 +327,8 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestUnreadablePod: a Pod with a spoilt annotation is not changed, whatever its ordinal, and the other Pods are
-// updated.
+// TestUnreadablePod: a Pod whose annotation with the progress of an update is invalid is not changed, whatever its
+// ordinal, and the other Pods are updated.
 func TestUnreadablePod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
@@ -362,8 +364,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestMistypedNumbers: with numbers near the limit, a reconciliation needs little memory and ends. With numbers
-// beyond the limit, no Pod is changed.
+// TestMistypedNumbers: with ordinals near the allowed limit, a reconciliation needs little memory and ends soon. With
+// ordinals beyond the limit, no Pod is changed.
 func TestMistypedNumbers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -412,7 +414,7 @@ func TestStrangers(t *testing.T) {
 	for name, owners := range strangers {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels, OwnerReferences: owners}}
 		if name == "games-03" || name == "games-x" {
-			pod.Labels = nil // with labels, the owner's loop would have work
+			pod.Labels = nil // with the labels, the operator would have work to do on the Pod
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 		if err := a.user.Create(t.Context(), pod); err != nil {
@@ -472,7 +474,7 @@ func TestHistoryIsTruncated(t *testing.T) {
 	a.expect("app:v1", 0)
 }
 
-// TestNothingIsLeft: the process forgets pending writes and refusals of deleted objects.
+// TestNothingIsLeft: the process remembers no writes and refusals of deleted objects.
 func TestNothingIsLeft(t *testing.T) {
 	a := newArena(t, replicas(2))
 	a.policy.refuses = func(c faultapi.Call) bool {

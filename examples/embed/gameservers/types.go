@@ -13,13 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// These names are the operator's own, because the kit has no default names.
+// Each operator chooses these names, because the library workloadkit has no default names.
 const (
 	group         = "games.example.com"
 	revisionLabel = group + "/revision"
 	stateLabel    = group + "/state"
 	sinceKey      = group + "/since"
-	// holdLabel is the label on a Pod by which the match maker keeps the Pod from being updated or deleted.
+	// holdLabel is the label that keeps a Pod from being updated or deleted until the match maker removes the label.
 	holdLabel = group + "/hold"
 	// deleteLabel is for users: a Pod with this label is deleted, and a new Pod is created.
 	deleteLabel = group + "/delete"
@@ -60,17 +60,18 @@ type Spec struct {
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// AskMatchMaker makes the operator put the label games.example.com/hold=match on Pods. Before a Pod is updated or
 	// deleted, the operator sets the Pod's label games.example.com/state to PreparingUpdate or PreparingDelete, and
-	// waits. The match maker removes the label hold when no match is running on the Pod.
+	// waits. The match maker, which is another program, removes the label games.example.com/hold when no match is
+	// running on the Pod.
 	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
-	// HistoryLimit is the number of revisions to keep besides the revisions of existing Pods.
+	// HistoryLimit is the number of revisions to keep in addition to the revisions of existing Pods.
 	HistoryLimit int                    `json:"historyLimit,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values, because a single invalid object must not make the list of all GameServers
-// fail.
+// UnmarshalJSON leaves out values of a wrong type, because a single invalid object must not make the list of all
+// GameServers fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -94,8 +95,8 @@ type Status struct {
 	Pods            int32  `json:"pods"`
 	Available       int32  `json:"available"`
 	Updated         int32  `json:"updated"`
-	// Conditions contains the condition Failed, which has the error, and the condition Progressing, which says what the
-	// update waits for.
+	// Conditions contains the condition Failed with the error, and the condition Progressing with the reason for
+	// which the update waits.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons of the conditions: why the Pods of a GameServers are not changed, and why it is Progressing
-// although no limit of the rollout applies.
+// These are reasons of the conditions. InvalidSpec means that the Pods are not changed because of an invalid spec.
+// UnderWay means that the update is in progress, and that no limit of the rollout delays the update.
 const (
 	InvalidSpec reason.Code = "InvalidSpec"
 	UnderWay    reason.Code = "UnderWay"

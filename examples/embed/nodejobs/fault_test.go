@@ -27,7 +27,8 @@ import (
 // deleted for a valid reason, and an ended job stays ended. In the end every job has ended, with the right numbers.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -43,7 +44,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -191,7 +192,7 @@ func (w *story) finish() bool {
 	return false
 }
 
-// settle makes the wanted state reachable: no request is refused any more, and the job is not paused.
+// settle ends the refusals of requests and the pause of the job, so that the job can end.
 func (w *story) settle() {
 	w.denied = ""
 	if w.job() == nil {

@@ -1,6 +1,6 @@
-// Package nodejobs is a whole operator for its own kind, NodeJob: a program that runs once on every fitting Node, a few
-// Nodes at a time. The kit does all the difficult work. The operator's own code is read from top to bottom: observe,
-// decide, act, report.
+// Package nodejobs is a whole operator for the example kind NodeJob: a program that runs once on every fitting Node,
+// on a few Nodes at a time. The library workloadkit does all the difficult work. The operator's own code is read from
+// top to bottom: observe, decide, act, report.
 package nodejobs
 
 import (

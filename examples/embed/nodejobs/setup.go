@@ -78,8 +78,8 @@ func fitOf(job *NodeJob) (f fit) {
 	return f
 }
 
-// claim says whether a job may create a Pod on a Node, and whether a running Pod may stay. A running Pod stays if the
-// Node is cordoned, or is not ready for a moment.
+// claim returns whether a job may create a Pod on a Node, and whether a running Pod may stay. A running Pod stays if
+// the Node is cordoned, or is not ready for a short time.
 func (f fit) claim(node *corev1.Node) completion.Claim {
 	return completion.Claim{Fits: f.Fits(node).Run, Keeps: f.stays.Fits(node).Continue}
 }

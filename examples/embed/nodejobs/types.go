@@ -44,8 +44,8 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values, because a single invalid NodeJob must not make the list of all NodeJobs
-// fail.
+// UnmarshalJSON leaves out values of a wrong type, because a single invalid NodeJob must not make the list of all
+// NodeJobs fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -53,7 +53,7 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 }
 
 // MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
-// parts. The operator never writes specs, but other operators may use a copy of this code.
+// parts. This operator never writes specs, but operators with a copy of this code may.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -71,8 +71,8 @@ type Status struct {
 	Done   int32 `json:"done"`
 	Active int32 `json:"active"`
 	Failed int32 `json:"failed"`
-	// Conditions contains the condition Waiting, which says why the job does not continue or has failed, and the
-	// condition Failing, which says what the operator cannot do.
+	// Conditions contains the condition Waiting with the reason why the job does not continue or has failed, and the
+	// condition Failing with the error of a request that the operator could not make.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

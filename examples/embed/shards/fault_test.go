@@ -31,13 +31,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: three webhooks and an operator share a budget, all with stale caches. Under any faults, a Pod in
-// service is taken out of service only if the budget has admitted this. A Pod is created only if the Pods with lower
-// ordinals are in service and its claim exists, and claims never become smaller. In the end the cluster matches the
-// spec.
+// TestFaults: three webhooks and an operator share a disruption budget, all with stale caches. Under any faults, a
+// Pod is taken out of service only if the budget has admitted the disruption. A Pod is created only if the Pods with
+// lower ordinals are in service and its claim exists, and claims never become smaller. In the end the cluster matches
+// the spec.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -53,13 +54,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
-	// steady is true in schedules in which all clients ask the budget, and the numbers in the spec do not change.
+	// steady is true in schedules in which every client asks the budget before a disruption, and the numbers in the
+	// spec do not change.
 	steady bool
-	// away are the names of Pods that were taken out of service as the budget admitted, and are not in service again.
+	// away are the names of Pods that were taken out of service after the budget had admitted the disruption, and
+	// that are not in service again yet.
 	away   map[string]bool
 	denied string // the verb of refused requests for Pods
 
@@ -102,7 +105,8 @@ type hooks struct {
 	r     *reconciler
 }
 
-// Reconcile reviews a question. A lost question is not repeated.
+// Reconcile reviews a request for an eviction. No request is reviewed twice, even if the process has crashed during
+// the review.
 func (h hooks) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	w.mu.Lock()
@@ -270,7 +274,8 @@ func serves(pod *corev1.Pod) bool {
 type sight struct {
 	shards *Shards
 	acts   bool
-	// served and idle are the Pods that were, or were not, in service at one of these moments, by name and by UID.
+	// served contains, by name, the Pods that were in service in one of these inputs, and idle contains, by UID, the
+	// Pods that were not in service in one of these inputs.
 	served map[string]bool
 	idle   map[types.UID]bool
 }
@@ -319,7 +324,7 @@ func (w *story) judge(x *chaos.Write) {
 			w.judgeCreation(v, after)
 		case v == nil || v.shards == nil: // the loop of the Pods finishes updates
 		case x.Call.Verb == "delete", podstate.GateOpen(before, gate) && !podstate.GateOpen(after, gate), image(before) != image(after):
-			if !v.idle[before.UID] { // otherwise the Pod became ready meanwhile
+			if !v.idle[before.UID] { // the Pod was in service in all inputs
 				w.taken(x.Call.Verb, before)
 			}
 		}
@@ -354,12 +359,13 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// heldFor is how long a budget admits no request after it began to require Pods, because it may have admitted
-// requests before without counting them.
+// heldFor is how long a budget admits no request after the number of required Pods has risen from 0. Before, the
+// budget has admitted requests without counting the disruptions.
 const heldFor = 20 * time.Second
 
-// taken checks a write that takes a Pod in service out of service. The budget must have admitted the write, and no
-// more Pods may be out of service than allowed. Pods that have failed on their Nodes do not count.
+// taken checks a write that takes a Pod out of service. The budget must have admitted the disruption, and no more
+// Pods may be out of service because of disruptions than maxUnavailable allows. Pods that have failed on their Nodes
+// do not count.
 func (w *story) taken(what string, pod *corev1.Pod) {
 	if !serves(pod) {
 		return
@@ -395,8 +401,8 @@ func (w *story) serveAgain() {
 	}
 }
 
-// converged checks that each ordinal has a serving Pod as in the template, and the Pod's volume has the wanted size.
-// The conditions Failed and Waiting are not True, and the numbers of the budget are correct.
+// converged checks that each ordinal has a Pod in service that matches the template, and that the Pod's volume has
+// the wanted size. The conditions Failed and Waiting are not True, and the numbers of the budget are correct.
 func (w *story) converged() {
 	s := w.shards()
 	pods := faultapi.All[*corev1.Pod](w.Server)

@@ -1,7 +1,7 @@
-// Package shards is a whole operator for its own kind, Shards: numbered Pods, each with a volume that can be enlarged.
-// A disruption budget applies to the operator, to users and to evictions together. The kit does all the difficult work.
-// The operator's own code is read from top to bottom: observe, decide, act, report. Package gameservers, which has no
-// volumes and no budget, is simpler and should be read first.
+// Package shards is a whole operator for the example kind Shards: Pods with ordinals, each with a volume that can be
+// enlarged. A disruption budget applies to the operator, to users and to evictions together. The library workloadkit
+// does all the difficult work. The operator's own code is read from top to bottom: observe, decide, act, report.
+// Package gameservers, which has no volumes and no budget, is simpler and should be read first.
 package shards
 
 import (
@@ -70,8 +70,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit, d.current.Name)))
 }
 
-// decide has no side effects, but reads the refusals that the kit remembers. New Pods are created in order: each after
-// the Pods with lower ordinals are available.
+// decide has no side effects, but reads the remembered refusals of the API server. New Pods are created in order:
+// each Pod is created after the Pods with lower ordinals are available.
 func (r *reconciler) decide(t *turn) (*decision, error) {
 	wanted, err := t.Owner.ordinals()
 	if err != nil {
@@ -135,8 +135,8 @@ func count(t *turn) (disruption.Count, error) {
 	return disruption.Policy{}.Count(t.Owner.Status.Budget, census, t.Now)
 }
 
-// report writes the status if it has changed, unless a request was counted against the budget since, and returns when
-// to reconcile again. If the reconciliation ended early, d is nil.
+// report writes the status if it has changed, unless the webhook has counted a further request against the budget
+// since the count of the Pods. report returns when to reconcile again. If the reconciliation ended early, d is nil.
 func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error) (ctrl.Result, error) {
 	status := *t.Owner.Status.DeepCopy()
 	status.ObservedGeneration = t.Owner.Generation
@@ -156,9 +156,9 @@ func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error
 	return t.Pass.Result(err, statusErr)
 }
 
-// permit asks the budget before the operator itself takes a Pod out of service. The budget relies on the last stored
-// count, and the plan limits unavailable Pods by the Pods that this reconciliation has seen: the stricter limit
-// applies.
+// permit asks the budget before the operator takes a Pod out of service. The budget uses the last stored count of the
+// Pods, and the decision of the reconciliation uses the Pods in the cache. The operator acts only if both allow the
+// disruption.
 func (r *reconciler) permit(ctx context.Context, s *Shards, pod *corev1.Pod, operation disruption.Operation) error {
 	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Executor.Serves(pod))
 }
@@ -172,7 +172,8 @@ func (r *reconciler) protected(_ context.Context, pod *corev1.Pod) (guard.Protec
 	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, OutOfService: !r.Executor.Serves(pod)}, true, nil
 }
 
-// claims describes the volume claims of the Pods. The claims are kept when the Pod or the Shards is deleted.
+// claims returns the description of the Pods' PersistentVolumeClaims. The claims are kept when the Pod or the Shards
+// is deleted.
 func (r *reconciler) claims(s *Shards) *pvc.Numbered {
 	template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	template.Spec.AccessModes, template.Spec.StorageClassName = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, s.Spec.StorageClass

@@ -16,14 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These names are the operator's own, because the kit has no default names.
+// Each operator chooses these names, because the library workloadkit has no default names.
 const (
 	group         = "shards.example.com"
 	revisionLabel = group + "/revision"
 	gate          = group + "/Updated"
 )
 
-// historyLimit is the number of revisions to keep besides the revisions of existing Pods.
+// historyLimit is the number of revisions to keep in addition to the revisions of existing Pods.
 const historyLimit = 10
 
 // InvalidSpec is the reason why the Pods of a Shards are not changed.
@@ -63,7 +63,8 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values, because a single invalid Shards must not make the list of all Shards fail.
+// UnmarshalJSON leaves out values of a wrong type, because a single invalid Shards must not make the list of all
+// Shards fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -71,7 +72,7 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 }
 
 // MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
-// parts. The operator never writes specs, but other operators may use a copy of this code.
+// parts. This operator never writes specs, but operators with a copy of this code may.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -87,9 +88,11 @@ type Status struct {
 	Pods      int32 `json:"pods"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`
-	// Budget is the ledger that records how many Pods may be taken out of service.
+	// Budget is the state of the disruption budget: the number of Pods that must be in service, and the admitted
+	// disruptions.
 	Budget disruption.Ledger `json:"budget"`
-	// Conditions contains the condition Failed, and the condition Waiting, which says why an update does not continue.
+	// Conditions contains the condition Failed, and the condition Waiting with the reason why an update does not
+	// continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

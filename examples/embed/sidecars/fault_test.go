@@ -28,7 +28,8 @@ import (
 // an upgrade than allowed, and in the end every Pod has the newest image.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -53,7 +54,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -61,7 +62,7 @@ type story struct {
 	most    int    // Pods that may be out of service
 	denied  string // the name of a Pod whose writes are refused
 	pods    int
-	// taken are the Pods that the operator has taken out of service and that are not in service again.
+	// taken are the Pods that the operator has taken out of service, and that are not in service again yet.
 	taken map[types.UID]bool
 }
 
@@ -176,8 +177,8 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// serveAgain removes from taken the Pods that have been in service again, or were deleted. Since then, a Node may
-// have stopped them again.
+// serveAgain removes a Pod from taken as soon as the Pod is in service again, or was deleted. Later failures of the
+// Pod on its Node do not count.
 func (w *story) serveAgain() {
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	for uid := range w.taken {

@@ -40,8 +40,9 @@ func (w *world) must(err error) {
 	w.cache.Announce()
 }
 
-// TestSetsOfNamespaces: the set of an owner in a namespace applies to the Pods in this namespace. A set of the same
-// name in another namespace is not changed. The owner's kind may have no generation.
+// TestSetsOfNamespaces: if the owner of a set of sidecars has a namespace, the set applies only to the Pods in this
+// namespace, and has no effect on a set of the same name in another namespace. The owner's kind need not have a
+// metadata.generation.
 func TestSetsOfNamespaces(t *testing.T) {
 	server, err := faultapi.New(clientgoscheme.Scheme, time.Now, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Namespace{}))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package sidecars is a whole operator for its own kind, Sidecar: a container that is injected into all new Pods that
-// match a selector. If the image of the container is changed later, running Pods are updated without a restart of
-// other containers. A webhook injects the container, and a controller upgrades the container; the code of both comes
-// from the kit.
+// Package sidecars is a whole operator for the example kind Sidecar: a container that is injected into all new Pods
+// that match a selector. If the image of the container is changed later, running Pods are updated without a restart
+// of other containers. A webhook injects the container, and a controller upgrades the container; the library
+// workloadkit contains the code of both.
 package sidecars
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// group is the prefix of all names of the operator, because the kit has no default names.
+// group is the prefix of all names of the operator, because the library workloadkit has no default names.
 const group = "sidecars.example.com"
 
 // keys returns the names of the annotations and labels that are written onto Pods.
@@ -32,7 +32,7 @@ func keys() sidecarcontrol.Keys {
 }
 
 // setOf returns the containers that a Sidecar injects, or the error if the Sidecar is invalid. The webhook and the
-// controller both call setOf, so both agree about the containers.
+// controller both call setOf, and so use the same containers.
 func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
 		return nil, problems
@@ -72,7 +72,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, statusErr)
 }
 
-// rolloutOf returns a function that says how many Pods may be upgraded at the same time.
+// rolloutOf returns a function that returns the rules of the rollout: how many Pods may be unavailable at the same
+// time.
 func rolloutOf(v *ownercache.View[*Sidecar]) func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	return func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
 		return sidecarcontrol.Rollout{MaxUnavailable: max(v.Owner.Spec.MaxUnavailable, 1), MaxUnavailablePath: "spec.maxUnavailable"}
@@ -91,7 +92,7 @@ func count(pods []sidecarcontrol.Standing) (all, updated, ready int32) {
 	return int32(len(pods)), updated, ready
 }
 
-// blocked returns why Pods cannot be upgraded in place.
+// blocked returns the reasons why Pods cannot be upgraded in place; nil if there are none.
 func blocked(pods []sidecarcontrol.Standing) error {
 	var errs []error
 	for i := range pods {

@@ -88,7 +88,7 @@ func (f *fixture) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// settle waits until the Sidecar reports the counts.
+// settle waits until the status of the Sidecar has the given counts.
 func (f *fixture) settle(name string, pods, updated, ready int32) *Sidecar {
 	f.t.Helper()
 	s := &Sidecar{}

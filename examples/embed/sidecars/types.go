@@ -44,8 +44,8 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values, because a single invalid Sidecar must not make the list of all Sidecars
-// fail.
+// UnmarshalJSON leaves out values of a wrong type, because a single invalid Sidecar must not make the list of all
+// Sidecars fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
@@ -53,7 +53,7 @@ func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 }
 
 // MarshalJSON returns an error if parts of the spec could not be decoded, because writing the spec would lose these
-// parts. The operator never writes specs, but other operators may use a copy of this code.
+// parts. This operator never writes specs, but operators with a copy of this code may.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -67,8 +67,8 @@ type Status struct {
 	Pods    int32 `json:"pods"`
 	Updated int32 `json:"updated"`
 	Ready   int32 `json:"ready"`
-	// Conditions contains the condition Failed; Blocked, which means that Pods must be recreated; and Waiting, which
-	// says why an upgrade does not continue.
+	// Conditions contains the condition Failed, the condition Blocked, which means that Pods must be recreated to get
+	// the newest container, and the condition Waiting with the reason why an upgrade does not continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

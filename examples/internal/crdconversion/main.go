@@ -1,6 +1,6 @@
 // Command crdconversion adds the conversion webhook to each CRD with several versions in a directory, because
-// controller-gen has no marker for conversion. The command adds lines; the rest of a file is not changed. A file with
-// the added lines is not changed again.
+// controller-gen has no marker for conversion. The command only adds lines to a file, and adds nothing in a second
+// run.
 package main
 
 import (

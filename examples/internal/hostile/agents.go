@@ -21,8 +21,9 @@ type Write struct {
 	Passes bool
 }
 
-// Places contains the names that an attacking agent uses in its requests: a ContainerRecreateRequest and a Pod of the
-// agent's Node, and a ContainerRecreateRequest and a Pod of another Node. Both Nodes have a NodeImage and a NodePodProbe.
+// Places contains the names that the requests of an attacking agent use: a ContainerRecreateRequest and a Pod of the
+// agent's own Node, and a ContainerRecreateRequest and a Pod of another Node. Both Nodes have a NodeImage and a
+// NodePodProbe.
 type Places struct {
 	Node                               string
 	Namespace, Request, Pod            string

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// DaemonSets returns DaemonSets for an attack; each call returns the same objects. Some of the DaemonSets attack the
-// choice of Nodes. The rest show that the limits for CloneSets also apply to DaemonSets. No DaemonSet fits any Node, so
-// no Pods are created.
+// DaemonSets returns DaemonSets for an attack; each call returns the same objects. Some of the DaemonSets make the
+// choice of Nodes expensive. The remaining DaemonSets exceed limits that admission checks for all workloads. The
+// DaemonSets fit no Node, so no Pods are created.
 func DaemonSets() []Object {
 	required := func(terms []any) tree {
 		return daemonSet(nil, tree{"affinity": tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": terms}}}})

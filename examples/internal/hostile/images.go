@@ -50,8 +50,8 @@ func imageJob(kind string, spec, more tree) tree {
 
 const nodeObjects = "/apis/apps.kruise.io/"
 
-// imageWrites returns writes to NodeImages. Every reader of a status limits its content, so the policies let an agent
-// write any status of the NodeImage of its own Node.
+// imageWrites returns writes of an attacking agent to NodeImages. The policies let an agent write any status into the
+// NodeImage of its own Node, because every reader of the status limits the content.
 func imageWrites(at Places) []Write {
 	own, foreign := nodeObjects+"v1beta1/nodeimages/"+at.Node, nodeObjects+"v1beta1/nodeimages/"+at.ForeignNode
 	write := func(name, path string, passes bool, body tree) Write {
@@ -91,7 +91,7 @@ func imageWrites(at Places) []Write {
 	}
 }
 
-// probeWrites returns writes to NodePodProbes.
+// probeWrites returns writes of an attacking agent to NodePodProbes.
 func probeWrites(at Places) []Write {
 	own, foreign := nodeObjects+"v1alpha1/nodepodprobes/"+at.Node, nodeObjects+"v1alpha1/nodepodprobes/"+at.ForeignNode
 	refused := func(name, path string, body tree) Write {

@@ -1,5 +1,6 @@
-// Package hostile contains objects that an attacker or a careless user may send to a cluster: CloneSets that could
-// crash admission, conversion or the controller, or cost minutes and gigabytes, and similar objects of other kinds.
+// Package hostile contains objects for tests that an attacker or a careless user might create: CloneSets that could
+// crash admission, conversion or the controller, or whose processing could need minutes and gigabytes, and similar
+// objects of other kinds.
 package hostile
 
 import (
@@ -18,7 +19,7 @@ type Object struct {
 	Name string
 	// Content is the content of the object, without a name. Objects of this project's kinds have the version v1beta1.
 	Content map[string]any
-	// Passes is true if admission must accept the object, apart from the API server's errors about the template.
+	// Passes is true if admission must accept the object, unless the API server finds errors in the template.
 	Passes bool
 }
 

@@ -52,7 +52,7 @@ func Pods() []Object {
 					"env": repeated(60, func(i int) any { return tree{"name": fmt.Sprintf("E%d", i), "value": strings.Repeat("x", 60)} }),
 				}
 			})
-		}), true}, // no container is called app, so there is no environment variable to copy
+		}), true}, // the Pod has no container named app from which an environment variable could be copied
 		{"200 containers in 200 turns", pod(tree{apps.AnnotationLaunchPriority: apps.LaunchPriorityOrdered}, func(spec tree) {
 			spec["containers"] = append(spec["containers"].([]any), repeated(200, func(i int) any {
 				return tree{

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// StatefulSets returns StatefulSets for an attack; each call returns the same objects. Some of the StatefulSets attack
-// ordinals and priorities. The rest show that the limits for CloneSets also apply to StatefulSets.
+// StatefulSets returns StatefulSets for an attack; each call returns the same objects. Some of the StatefulSets make
+// the processing of ordinals or priorities expensive. The remaining StatefulSets exceed limits that admission checks
+// for all workloads.
 func StatefulSets() []Object {
 	out := []Object{
 		{"200,000 reserved ordinals", reserving(200_000, func(i int) any { return i }), false},

@@ -1,5 +1,5 @@
-// Command house prints figures about the repository: the number of lines of each kind by part, and how many pronouns
-// the comments of each package contain.
+// Command house prints figures about the repository: for each API kind, the number of lines of code by the part of
+// the code (such as admission or decide), and for each package, the number of pronouns in comments.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// pointing contains the pronouns and relatives that make a reader look back.
+// pointing contains the pronouns and relatives whose referents a reader has to find in earlier text.
 const pointing = " it its they them those that which what whom whose one other others this these "
 
 // widest is the largest allowed width of a line, in columns.

@@ -81,7 +81,7 @@ func (r *room) add(pattern string) error {
 	return nil
 }
 
-// partOf returns the part to which a file belongs, which follows from the file's name.
+// partOf returns the part of a kind's code to which a file belongs, according to the file's name.
 func partOf(file string) string {
 	folder, name := filepath.Base(filepath.Dir(file)), filepath.Base(file)
 	inRoom := strings.Contains(file, "/kinds/")

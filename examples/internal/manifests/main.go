@@ -1,7 +1,7 @@
-// Command manifests writes everything in the repository that is generated from the rows of kinds: entries of the
-// webhook configurations, roles, the lists in kustomizations, and the tables of permissions and metrics. The
-// hand-written entries of the webhook configurations are kept: these entries begin at the first comment after the
-// generated entries.
+// Command manifests writes the parts of the repository that are generated from the table of kinds (package kinds):
+// entries of the webhook configurations, roles, the lists in kustomizations, and the tables of permissions and
+// metrics. The hand-written entries of the webhook configurations, which begin at the first comment after the
+// generated entries, are not changed.
 package main
 
 import (
@@ -186,8 +186,8 @@ rules:
 	return out + fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [get]\n", r.Kind.Group, read)
 }
 
-// kustomization returns a kustomization that lists files. Its file has no extension, so that kubectl does not apply the
-// kustomization as a manifest.
+// kustomization returns a kustomization that lists files. The written file has no extension, so that kubectl does not
+// apply the kustomization as a manifest.
 func kustomization(files []string) string {
 	return "# Named without an extension, so that neither `kubectl apply -f` of this folder nor the embedded copy takes it for a manifest.\n" +
 		"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- " + strings.Join(files, "\n- ") + "\n"

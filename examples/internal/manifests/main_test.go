@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// TestManifestsAreCurrent: the committed manifests and tables equal those generated from the rows.
+// TestManifestsAreCurrent: the committed manifests and tables equal the manifests and tables that the command
+// generates from the table of kinds.
 func TestManifestsAreCurrent(t *testing.T) {
 	const root = "../../.."
 	dir := t.TempDir()
@@ -91,8 +92,8 @@ func TestWithEntries(t *testing.T) {
 	}
 }
 
-// TestRights: the rules that a kind needs, also for objects of other groups, are written above the rules shared by
-// all kinds. For the CRD of a kind with a single version, the manager may only read.
+// TestRights: the RBAC rules that a kind needs, also for objects of other groups, are written above the rules that
+// all kinds share. The manager may only read the CRD of a kind with a single version.
 func TestRights(t *testing.T) {
 	rows := []kind.Row{{
 		Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ConfigSet"}, Resource: "configsets", Converted: true,

@@ -7,7 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// shared is the comment before the hand-written rules of the ClusterRole: permissions that no particular kind needs.
+// shared is the comment in the ClusterRole before the hand-written rules, which are the permissions that no single
+// kind determines.
 const shared = "# Shared by the kinds."
 
 // withRights returns the manager's ClusterRole with the rules for kinds replaced.

@@ -1,6 +1,6 @@
-// Command reasontable writes the table of all reason codes: every constant of type reason.Code in the source tree, with
-// its comment, the remedies of reasons with this code, and where users see the code. The table is a promise: the
-// spelling and the meaning of a code do not change.
+// Command reasontable writes the table of all reason codes: every constant of type reason.Code in the source tree,
+// with the constant's comment, the remedies of reasons with this code, and the fields or events in which users see
+// the code. The spelling and the meaning of a code in the table must not change.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// code is a row of the table: a reason code with its comment.
+// code is a row of the table: a reason code with the comment of its constant.
 type code struct{ name, value, pkg, text string }
 
 func main() {
@@ -49,7 +49,7 @@ spelling and its meaning; new ones may be added. Every constant is called as its
 	}
 }
 
-// doing returns the remedies of a code as a single text.
+// doing returns the remedies for a code as a single text.
 func doing(remedies []string) string {
 	if len(remedies) == 0 {
 		return ""
@@ -58,8 +58,8 @@ func doing(remedies []string) string {
 	return strings.ReplaceAll(strings.Join(slices.Compact(remedies), "; or "), "|", `\|`)
 }
 
-// shownAt returns where users see the reasons of a package. If a package is not listed, its reasons are returned as
-// errors, and the caller shows the errors.
+// shownAt returns the fields or events in which users see the reasons of a package. Packages that are not listed
+// return their reasons as errors to Go callers.
 func shownAt(pkg string) string {
 	switch {
 	case pkg == "examples/launchorder":
@@ -151,7 +151,8 @@ func codesOf(file *ast.File, path, pkg string) (codes []code, err error) {
 	return codes, nil
 }
 
-// remediesOf collects the remedies in literals of reasons, by package and name of the reason's code.
+// remediesOf collects the remedies in composite literals of reason.Reason, by the package and name of the reason's
+// code.
 func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)

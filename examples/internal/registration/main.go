@@ -1,6 +1,7 @@
-// Command registration writes, for each version of the APIs in a directory, the function for registering types with a
-// scheme. The registered types are the types with the marker for API objects. The same types have generated deepcopy
-// functions. The command only parses source code, so the command can repair a registration with compile errors.
+// Command registration writes, for each API version in a directory, a Go file with the function that registers types
+// with a scheme. The registered types are the types with the marker for API objects, which also have generated
+// deepcopy functions. The command only parses source code, and so works even if the written file does not compile any
+// more.
 package main
 
 import (
@@ -55,7 +56,7 @@ func write(dir string) error {
 	return nil
 }
 
-// roots returns the names of the types with the marker for API objects, in the order of the file.
+// roots returns the names of the types in a file that have the marker for API objects, in the order of the file.
 func roots(file string) (names []string, err error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRegistrationsAreCurrent: the committed registrations equal those generated from the types.
+// TestRegistrationsAreCurrent: the committed files equal the files that the command generates from the types.
 func TestRegistrationsAreCurrent(t *testing.T) {
 	const apis = "../../apis"
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package served runs a manager as a separate process. A real control plane calls the manager's webhooks. Measurements
-// and load tests use this package.
+// Package served runs a manager with webhooks as a separate process, and a control plane that calls the webhooks, for
+// measurements and load tests.
 package served
 
 import (

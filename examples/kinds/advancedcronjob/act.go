@@ -19,9 +19,9 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
-// act carries out a decision: deletions from the history, deletions of replaced runs, and the start of a new run. If
-// the deletion of a run from the history fails, a new run is started nevertheless. If the deletion of a run that must
-// be replaced fails, no new run is started.
+// act carries out a decision: act deletes ended runs beyond the history limits, deletes the runs to be replaced, and
+// starts the new run. If the deletion of an ended run fails, the new run is started nevertheless. If the deletion of
+// a run to be replaced fails, no run is started.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "delete history"}, d.Trim, func(ctx context.Context, run Run) (bool, error) {
@@ -53,7 +53,7 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run
 	return true, nil
 }
 
-// start starts the run for the slot in a decision.
+// start creates the job for the decision's slot, the time at which a run is due.
 func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	if d.Slot.IsZero() {
 		return nil
@@ -83,7 +83,8 @@ func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d de
 	return errors.Join(err, r.recordStart(ctx, v, d, run))
 }
 
-// recordStart records the start of a run in the status, so that the slot is known even if the run is deleted soon.
+// recordStart records the start of a run in the status, so that no second run is started for the same slot after the
+// deletion of the first run.
 func (r *Reconciler) recordStart(ctx context.Context, v *view, d decision, run Run) error {
 	_, err := v.WriteStatus(ctx, d.Started(run))
 	return err
@@ -91,7 +92,7 @@ func (r *Reconciler) recordStart(ctx context.Context, v *view, d decision, run R
 
 // meet reads the existing object that has the name of a new run. If the AdvancedCronJob controls the object, the run
 // was started before, and the cache does not show the run yet. If the object is being deleted, meet returns an error,
-// so that the start is retried later.
+// so that the run is started later.
 func (r *Reconciler) meet(ctx context.Context, v *view, d decision, run Run) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(run.Kind)
@@ -116,7 +117,7 @@ func isLeaving(found metav1.Object, owner *v1beta1.AdvancedCronJob) bool {
 	return found.GetDeletionTimestamp() != nil || ours && name == owner.Name
 }
 
-// newRun returns the job to create for a slot.
+// newRun returns the job to create for a slot, the time at which a run is due.
 func newRun(owner *v1beta1.AdvancedCronJob, slot time.Time, zone *time.Location) client.Object {
 	object := func(template metav1.ObjectMeta) metav1.ObjectMeta {
 		annotations := maps.Clone(template.Annotations)

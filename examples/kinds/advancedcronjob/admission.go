@@ -41,7 +41,8 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJo
 			if images == nil {
 				return problems, nil
 			}
-			// The manager creates the runs, so the author must be able to read the Secrets.
+			// The manager creates the ImageListPullJobs, so the user who writes the AdvancedCronJob must have the
+			// right to read the pull Secrets.
 			denied, err := secrets.Check(ctx, obj.Namespace, images.Spec.PullSecrets, api.ImageListPath().Child("spec", "pullSecrets"))
 			if err != nil {
 				return nil, apierrors.NewInternalError(err)
@@ -93,8 +94,8 @@ func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (
 		return nil, ""
 	}
 	template := obj.Spec.Template.JobTemplate.DeepCopy()
-	// This time gives the longest possible name. The length matters because the API server also validates names derived
-	// from the Job's name.
+	// A run at this time has the longest possible name. The length matters because the API server also validates
+	// names that contain the Job's name.
 	never := time.Unix(9_999_999_999, 0)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

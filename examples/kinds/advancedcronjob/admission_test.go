@@ -32,7 +32,8 @@ func small(t testing.TB, version string, more ...string) tree {
 	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
 }
 
-// TestUnknownFieldsOfTemplates: a plain template causes no warning, and a warning names an unknown field.
+// TestUnknownFieldsOfTemplates: an unknown field in a template causes a warning with the field's name; known fields
+// cause no warning.
 func TestUnknownFieldsOfTemplates(t *testing.T) {
 	server := served(admission.Options{})
 	for _, tc := range []struct{ typo, want, more string }{
@@ -64,7 +65,8 @@ func TestUnknownFieldsOfTemplates(t *testing.T) {
 	}
 }
 
-// TestUndecodableInTemplates: a refusal names the whole path of a value that Go types cannot hold.
+// TestUndecodableInTemplates: if a value in a template does not fit into the field's Go type, the webhook's error
+// contains the whole path of the field.
 func TestUndecodableInTemplates(t *testing.T) {
 	server := served(admission.Options{})
 	for _, version := range []string{"v1alpha1", "v1beta1"} {

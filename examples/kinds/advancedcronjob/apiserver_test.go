@@ -60,7 +60,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestForbid: a run begins only after the end of its predecessor, as reported by the controller of Jobs.
+// TestForbid: a run begins only after Kubernetes' Job controller has reported the end of the previous run.
 func TestForbid(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -92,7 +92,7 @@ func TestForbid(t *testing.T) {
 	})
 }
 
-// TestReplace: a run and its Pods are deleted before the next run is started.
+// TestReplace: the previous run and its Pods are deleted before the next run is started.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -213,7 +213,8 @@ func TestChangedSchedule(t *testing.T) {
 	}
 }
 
-// restored rewrites the objects left by OpenKruise 1.9: past times become the next full minutes.
+// restored returns the path of a copy of the objects that OpenKruise 1.9 has left. In the copy, last and the minute
+// before last replace the two recorded times.
 func restored(t *testing.T, state string, last time.Time) string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/openkruise-1.9/" + state + ".yaml")

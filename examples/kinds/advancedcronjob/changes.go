@@ -11,8 +11,8 @@ import (
 )
 
 // counted returns the schedule fields of a spec, with the time at which these fields were last changed. If the fields
-// in the spec differ from the recorded fields, the fields count as changed now, and before is the recorded schedule.
-// The method NoteChange of known records the change.
+// in the spec differ from the fields recorded in the status or in the process's memory, the time of the change is
+// now, and before is the recorded schedule; otherwise before is nil.
 func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {

@@ -46,7 +46,7 @@ type Reconciler struct {
 // view is an AdvancedCronJob as the cache shows it.
 type view = ownercache.View[*v1beta1.AdvancedCronJob]
 
-// jobKind describes a kind of job for which an AdvancedCronJob can have a template.
+// jobKind describes a kind of jobs, for example BroadcastJob, for which an AdvancedCronJob can have a template.
 type jobKind struct {
 	name     v1beta1.AdvancedCronJobTemplateType
 	kind     schema.GroupVersionKind
@@ -62,10 +62,10 @@ func jobKinds() []jobKind {
 	}
 }
 
-// Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache. The
-// scheme must contain the types of Jobs, AdvancedCronJobs, BroadcastJobs and ImageListPullJobs. While the CRD of
-// BroadcastJobs or of ImageListPullJobs is not installed, an event says so on AdvancedCronJobs with such templates. The
-// Row of this kind says which fields of Jobs the cache keeps.
+// Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache.
+// The scheme must contain the types of Jobs, AdvancedCronJobs, BroadcastJobs and ImageListPullJobs. While the CRD of
+// BroadcastJobs or of ImageListPullJobs is not installed, an event on AdvancedCronJobs with such templates reports
+// the missing CRD. The function Row determines which fields of Jobs the manager's cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {

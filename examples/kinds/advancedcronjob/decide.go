@@ -17,21 +17,22 @@ import (
 )
 
 const (
-	// RunActive means that a slot is due, but waits until the previous run has ended.
+	// RunActive means that a run is due, but is started only after the previous run has ended.
 	RunActive reason.Code = "RunActive"
-	// RunReplaced means that a slot is due, but waits until the previous runs are deleted.
+	// RunReplaced means that a run is due, but is started only after the previous runs are deleted.
 	RunReplaced reason.Code = "RunReplaced"
-	// RunNameTaken means that a slot is not started because another owner's object has the name of its run.
+	// RunNameTaken means that a run is not started because another owner's object has the name of the run's job.
 	RunNameTaken reason.Code = "RunNameTaken"
-	// RunAhead means that the newest run was started for a time in the future. Either the clock was set back, or a user
-	// has created the run. No slot is due before this time.
+	// RunAhead means that the newest run was started for a time in the future. Either the clock was set back, or a
+	// user has created the run. No run is due before this time.
 	RunAhead reason.Code = "RunAhead"
 )
 
 // known is what the process remembers about an AdvancedCronJob. The zero value means that the process has never
 // reconciled the AdvancedCronJob.
 type known struct {
-	// Started is the newest slot whose run was started, even if the cache does not show the run yet.
+	// Started is the newest slot whose run was started, even if the cache does not show the run yet. A slot is a time
+	// at which a run is due.
 	Started time.Time
 	// Refused is the newest slot whose run could not be started because another owner's object has the name.
 	Refused time.Time
@@ -115,9 +116,9 @@ func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule,
 
 func isStaying(r Run) bool { return !r.Ending() }
 
-// ahead is the limit for recorded slots in the future. A slot less than ahead in the future is used, because the
-// clock of the process that recorded the slot may be right. A slot further in the future would suspend the schedule
-// for too long.
+// ahead is how far a recorded slot may be in the future. A slot within this limit is trusted, because the clock of
+// the process that recorded the slot may be right. A slot beyond the limit is ignored, because no run would be
+// started until then.
 const ahead = 24 * time.Hour
 
 // skew is the tolerated difference between the clocks of two processes.
@@ -140,7 +141,7 @@ func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.T
 	return last
 }
 
-// believed returns the slot, or zero if the slot is more than ahead in the future.
+// believed returns the slot, or zero if the slot is further in the future than the constant ahead allows.
 func believed(slot, now time.Time) time.Time {
 	if slot.After(now.Add(ahead)) {
 		return time.Time{}
@@ -168,8 +169,8 @@ func inOrder(runs []Run) []Run {
 	return runs
 }
 
-// status returns the status to write. References to runs are not updated: they keep the resourceVersion with which they
-// were first written.
+// status returns the status to write. References to runs keep the resourceVersion with which the references were
+// first written.
 func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted v1beta1.ObservedSchedule) v1beta1.AdvancedCronJobStatus {
 	out := v1beta1.AdvancedCronJobStatus{Type: typeOf(&owner.Spec.Template)}
 	if !last.IsZero() {
@@ -180,7 +181,7 @@ func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted 
 		out.Active = append(out.Active, reference(run, owner.Status.Active))
 	}
 	if owner.Status.ObservedSchedule != nil || counted.Since != nil || !equality.Semantic.DeepEqual(out, owner.Status) {
-		out.ObservedSchedule = &counted // a schedule that never changed is recorded only if more has changed
+		out.ObservedSchedule = &counted // an unchanged schedule alone is no reason to write the status
 	}
 	return out
 }

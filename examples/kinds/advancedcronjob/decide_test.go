@@ -295,7 +295,8 @@ func TestDecideStatus(t *testing.T) {
 	}
 }
 
-// TestStarted: the status after a start names the run and its slot. The decision's own status stays unchanged.
+// TestStarted: the status returned by the method Started contains the run and its slot. The decision's field Status
+// stays unchanged.
 func TestStarted(t *testing.T) {
 	first, _ := Read(job("01:00:00"))
 	when, err := schedule.Parse(hourly().Spec.Schedule, nil, time.UTC)
@@ -336,7 +337,8 @@ func TestKeepJob(t *testing.T) {
 	}
 }
 
-// TestClockPutRight: a slot started while the clock was years ahead does not stop the schedule for years.
+// TestClockPutRight: if a run was started while the clock was years ahead, the next runs are started as soon as the
+// clock is right again.
 func TestClockPutRight(t *testing.T) {
 	ahead := moment("03:00:00").AddDate(1, 0, 0)
 	owner := hourly()
@@ -358,7 +360,8 @@ func TestClockPutRight(t *testing.T) {
 	}
 }
 
-// TestTrimWithoutLimits: with invalid history limits, no ended run is kept, and the decision does not fail.
+// TestTrimWithoutLimits: if the history limits are invalid, all ended runs are deleted, and the decision does not
+// fail.
 func TestTrimWithoutLimits(t *testing.T) {
 	when, err := schedule.Parse("0 * * * *", nil, time.UTC)
 	if err != nil {

@@ -28,7 +28,8 @@ type moment struct {
 	runs  []advancedcronjob.Run
 }
 
-// sight contains the moments up to the first write of a decision. A write of the status does not count.
+// sight contains the possible inputs of a reconciliation: the contents of the cache before each call, up to the first
+// write of a job.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -73,7 +74,7 @@ func controllerUID(job client.Object) types.UID {
 	return ""
 }
 
-// some reports whether is returns true for one of the reconciliation's possible inputs.
+// some reports whether the function is returns true for at least one of the reconciliation's possible inputs.
 func (s *sight) some(is func(moment) bool) bool { return slices.ContainsFunc(s.moments, is) }
 
 // judge checks each write of the controller.
@@ -124,8 +125,8 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	if w.started[uid] == nil {
 		w.started[uid] = map[int64]bool{}
 	}
-	// If the owner was deleted, and the garbage collector has deleted the job of the slot, a stale cache may show the
-	// owner without the job. The garbage collector then deletes the newly started job, too.
+	// After the deletion of an AdvancedCronJob, a stale cache may show the AdvancedCronJob without the job that the
+	// garbage collector has deleted. The garbage collector then also deletes the newly started job.
 	gone := w.owner(of.Name) == nil || w.owner(of.Name).UID != uid
 	for other := range w.started[uid] {
 		name := of.Name + "-" + strconv.FormatInt(other, 10)
@@ -160,7 +161,7 @@ func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
 	return made
 }
 
-// wants reports whether the slot is due at this moment.
+// wants reports whether a run for the slot is due at this moment.
 func (m moment) wants(slot time.Time) bool {
 	spec := &m.owner.Spec
 	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, time.UTC)
@@ -177,8 +178,8 @@ func (m moment) wants(slot time.Time) bool {
 	return newer.Newest.IsZero()
 }
 
-// judgeConcurrency checks a start against the runs on the API server, because the controller knows all of its own
-// writes to runs.
+// judgeConcurrency compares a started run with the runs on the API server, not in the cache, because the controller
+// must know the runs that it has started.
 func (w *story) judgeConcurrency(s *sight, started client.Object) {
 	policy := func(p v1beta1.ConcurrencyPolicy) bool {
 		return !s.some(func(m moment) bool { return m.owner.Spec.ConcurrencyPolicy != p })
@@ -213,7 +214,7 @@ func (w *story) judgeDeletion(s *sight, write *chaos.Write) {
 	}
 }
 
-// dropsReplaced reports whether a run must be deleted to start another run.
+// dropsReplaced reports whether a run must be deleted before the next run is started.
 func (m moment) dropsReplaced(run advancedcronjob.Run, changed time.Time) bool {
 	i := slices.IndexFunc(m.runs, func(r advancedcronjob.Run) bool { return r.GetUID() == run.GetUID() })
 	if i < 0 || !isActive(m.runs[i]) || m.owner.Spec.ConcurrencyPolicy != v1beta1.ReplaceConcurrent || ptr.Deref(m.owner.Spec.Paused, false) {

@@ -36,7 +36,8 @@ import (
 // start is recorded. In the end every due slot is started, and the history is within its limits.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -59,7 +60,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -412,8 +413,8 @@ func (w *story) makeJob(name string) {
 	}
 }
 
-// outside ends or deletes jobs, and completes deletions, each a while after its beginning: only events of the job
-// itself may be needed to wake the controller.
+// outside ends or deletes jobs, and completes deletions, each 5 seconds after its beginning. By then the controller
+// has no other work, so only the event of the job can wake the controller.
 func (w *story) outside() (changed bool) {
 	const while = 5 * time.Second
 	for _, job := range w.jobs() {

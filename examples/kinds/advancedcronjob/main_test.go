@@ -37,7 +37,7 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a fresh namespace on the control plane, without controllers.
+// idle returns a new namespace on the control plane, without controllers.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)

@@ -63,7 +63,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// count returns the metric's count of an outcome.
+// count returns how many runs with the given outcome the metric has counted.
 func (b *bench) count(outcome string) (n int) {
 	families, err := b.registry.Gather()
 	b.must(err)
@@ -91,7 +91,7 @@ type process struct {
 	fails  map[string]error // errors with which calls fail, by verb
 }
 
-// loans is the part of a manager that the controller uses.
+// loans is a manager with only the methods that the controller uses.
 type loans struct {
 	process *process
 	add     *[]manager.Runnable
@@ -279,8 +279,8 @@ func TestForeignNameIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestOfAnotherGroup: runs of an AdvancedCronJob of another API group do not count as runs, and the controller does
-// not wait for their deletion.
+// TestOfAnotherGroup: jobs whose owner is an AdvancedCronJob of another API group do not count as runs, and the
+// controller does not wait for the deletion of such jobs.
 func TestOfAnotherGroup(t *testing.T) {
 	owner := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Name: "minutely"}}
 	for version, want := range map[string]bool{"apps.kruise.io/v1alpha1": true, "apps.kruise.io/v1beta1": true, "batch.example.test/v1": false, "a/b/c": false} {

@@ -87,8 +87,8 @@ func (r *Reconciler) tell(v *view, d decision, invalid error) {
 	}
 }
 
-// longestWait is the longest time between two reconciliations. It is limited, because the clock may be set at any
-// time.
+// longestWait is the longest time between two reconciliations. A longer wait would be wrong if the clock were set
+// forward.
 const longestWait = 10 * time.Minute
 
 // untilNext returns the time until the next slot; zero means that there is none.

@@ -76,8 +76,8 @@ func Read(object client.Object) (Run, bool) {
 	return run, true
 }
 
-// ended returns the state of a run after a condition of its job was read. Jobs and BroadcastJobs use the same condition
-// types.
+// ended returns the state of a run by a condition of the job, or state if the condition does not say that the job has
+// ended. Jobs and BroadcastJobs use the same condition types.
 func ended(state State, condition string, status corev1.ConditionStatus) State {
 	switch {
 	case state != Active || status != corev1.ConditionTrue:

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// act carries out the steps of a decision, up to and including the first step that changes an object, and sends events
-// about the changes.
+// act carries out the steps of a decision one after the other. After the first step that changes an object, act
+// stops. An event reports each change.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) (noderun.Done, error) {
 	done, err := r.runner.Do(ctx, v, pass, d.Work, func(node string) *corev1.Pod { return r.newPod(v.Owner, s, node) })
 	r.options.Metrics.Done("created", int64(done.Created))

@@ -23,7 +23,7 @@ import (
 )
 
 // BenchmarkNodes runs a job on 1,000 simulated Nodes with a real API server, on a fifth of the Nodes at a time. The
-// benchmark prints seconds, writes per Pod, and the largest heap. Use -benchtime=1x.
+// results are the duration in seconds, the number of writes per Pod, and the largest heap. Use -benchtime=1x.
 func BenchmarkNodes(b *testing.B) {
 	const nodes = 1000
 	for range b.N {

@@ -130,7 +130,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.Broadcas
 	return nil
 }
 
-// tell sends an event about each lasting condition once.
+// tell sends a single event about each problem, however long the problem lasts.
 func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	excess := ""
 	if len(d.Step.Why) > 0 && d.Step.Why[0].Code == completion.OverParallelism {

@@ -33,7 +33,7 @@ type decision struct {
 	Status v1beta1.BroadcastJobStatus
 }
 
-// decide plans a whole reconciliation for a job with valid settings, from its argument alone.
+// decide plans a whole reconciliation for a job with valid settings. The decision depends on o alone.
 func decide(o *observation) (*decision, error) {
 	claims := make(map[string]completion.Claim, len(o.Nodes))
 	for _, node := range o.Nodes {

@@ -2,16 +2,16 @@
 // until it ends.
 //
 // A reconcile has four steps: observe, decide, act, report. The function resolve parses and validates each spec once,
-// and the function decide decides what to do. Both are pure, and package completion contains the rules that all jobs
-// share. The controller finds the Pods of a job by their controller reference, of any API version, and knows each Pod
-// by its Node.
+// and the function decide decides what to do. Both functions are pure, and package completion contains the rules that
+// all kinds of jobs share. The controller finds the Pods of a job by their controller reference, whatever API version
+// the reference names, and identifies each Pod by the Pod's Node.
 //
 // # The end
 //
-// The controller writes the end of a job into the status before it acts on the end. Only then are running Pods deleted,
-// including Pods whose containers restart too often. The deleted Pods then count as failed in the status, no longer as
-// active. So if the controller crashes at any point, the next process can continue from the status. Succeeded Pods are
-// kept until the job is deleted.
+// The controller writes the end of a job into the status first. Only then are running Pods deleted, including Pods
+// whose containers restart too often. The deleted Pods then count as failed in the status, no longer as active. So if
+// the controller crashes at any point, the next process can continue from the status. Succeeded Pods are kept until
+// the job is deleted.
 //
 // # Failures that pause
 //

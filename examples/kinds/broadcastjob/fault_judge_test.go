@@ -21,8 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
-// whether an earlier write was carried out do not count.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls before the first
+// call that only check the result of an earlier write do not count.
 type sight struct {
 	owner *v1beta1.BroadcastJob
 	pods  map[types.UID]*corev1.Pod
@@ -61,14 +61,15 @@ func nodeOf(pod *corev1.Pod) string {
 	return name
 }
 
-// suits reports whether a job must run on a Node. Only the labels, taints and cordons matter in which the story's
-// Nodes differ.
+// suits reports whether a job must run on a Node. The function compares only the labels, taints and cordons in which
+// the test's Nodes differ.
 func suits(j *v1beta1.BroadcastJob, n *corev1.Node) bool {
 	want, asked := j.Spec.Template.Spec.NodeSelector["pool"]
 	return n != nil && len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && (!asked || n.Labels["pool"] == want)
 }
 
-// keeps reports whether a Pod may stay on its Node. An older Pod may stay while the Node is not ready.
+// keeps reports whether a Pod may stay on its Node. A Pod that was created earlier may stay while the Node is not
+// ready.
 func keeps(j *v1beta1.BroadcastJob, n *corev1.Node, pod *corev1.Pod) bool {
 	if n != nil && pod.Spec.NodeName == n.Name {
 		n = n.DeepCopy()

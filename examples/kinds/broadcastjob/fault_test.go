@@ -37,7 +37,8 @@ func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -59,7 +60,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -222,8 +223,8 @@ func (w *story) deletePod(pod *corev1.Pod) {
 	}
 }
 
-// intrude creates a second Pod of the job on a Node, as OpenKruise might, or a Pod of another owner with the name of
-// the controller's next Pod.
+// intrude creates a second Pod of the job on a Node, as OpenKruise's controller might, or a Pod of another owner with
+// the name that the controller will give its next Pod.
 func (w *story) intrude(j *v1beta1.BroadcastJob) {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].Name

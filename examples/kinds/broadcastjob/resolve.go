@@ -18,7 +18,7 @@ type settings struct {
 	Problems reason.List
 
 	rules completion.Rules // parallelism is not set, because it may be a percentage
-	// requirements are the requirements that a new Pod sets for its Node; unmoved are those for Pods that run already.
+	// requirements are what a new Pod requires of its Node; unmoved is what a running Pod requires of its Node.
 	requirements, unmoved *nodefit.Requirements
 	size                  nodefit.Size
 }
@@ -41,7 +41,7 @@ func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings judge.F
 	}
 	read, pod := &judge.Reading{}, &job.Spec.Template.Spec
 	read.BroadcastJob(field.NewPath("spec"), &job.Spec)
-	if len(read.Problems) > 0 { // a list with too many requirements is not checked
+	if len(read.Problems) > 0 { // with too many requirements, the check of each would take too long
 		return nil, read.Problems, read.Warnings
 	}
 	requirements, err := nodefit.New(pod)
@@ -78,8 +78,8 @@ func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
 	return rules
 }
 
-// Claim says whether the job may create Pods on a Node, and whether running Pods may stay. A job with an invalid spec
-// uses no Node.
+// Claim returns whether the job may create Pods on a Node, and whether running Pods may stay there. A job with an
+// invalid spec may use no Node.
 func (s *settings) Claim(node *corev1.Node) completion.Claim {
 	if s.Problems != nil || s.size.Fits(node) != nil {
 		return completion.Claim{}

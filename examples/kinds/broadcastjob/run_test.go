@@ -105,8 +105,8 @@ func TestFailFast(t *testing.T) {
 	c.untilTold("fast", map[string]int32{apps.EventJobFailed: 1})
 }
 
-// TestNodes: a cordon or a taint leads to the deletion of a Node's Pod, without counting as a failure. When the
-// cordon or the taint is removed, the Node gets a Pod again. A new Node gets its Pod at once.
+// TestNodes: if a Node is cordoned or tainted, the Node's Pod is deleted, and the Pod does not count as failed. When
+// the cordon or the taint is removed, the Node gets a Pod again. A new Node gets its Pod at once.
 func TestNodes(t *testing.T) {
 	c := start(t, 3)
 	c.job("watch")
@@ -132,8 +132,8 @@ func TestNodes(t *testing.T) {
 	c.until("watch", v1beta1.PhaseCompleted, 4, 0, 4, 0)
 }
 
-// TestPause: a failed Pod pauses the job once, until the failed Pod is removed. A pause in the spec lasts until the
-// spec changes.
+// TestPause: a failed Pod pauses the job until the failed Pod is deleted. A pause by the spec lasts until the spec
+// changes.
 func TestPause(t *testing.T) {
 	c := start(t, 3)
 	c.job("careful", func(j *v1beta1.BroadcastJob) {
@@ -198,7 +198,7 @@ func TestTakeOver(t *testing.T) {
 	for _, name := range []string{"sim-02", "sim-09", "sim-16", "sim-17"} {
 		c.createNode(controlplane.NewNode(name))
 	}
-	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error { // the Pods are on others than the control plane's own
+	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error { // the Pods are on simulated Nodes
 		node := &corev1.Node{}
 		if err := c.Get(ctx, types.NamespacedName{Name: controlplane.FirstNode}, node); err != nil {
 			return err

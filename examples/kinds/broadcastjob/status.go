@@ -61,8 +61,9 @@ func end(status *v1beta1.BroadcastJobStatus, phase v1beta1.BroadcastJobPhase, c 
 	status.SetCondition(c, now)
 }
 
-// settle counts the Pods that were active when the job ended and are gone now: as failed, except Pods that succeeded
-// before they were deleted. All other numbers stay the same, because any client may delete Pods now.
+// settle corrects the status of an ended job: Pods that were active when the job ended, and that are not active any
+// more, count as succeeded if they have succeeded, and otherwise as failed. All other numbers stay the same, because
+// any client may delete Pods after the end of the job.
 func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
 	gone := status.Active - int32(s.Active)
 	if gone <= 0 {

@@ -68,7 +68,8 @@ func cloneSetTemplate(obj *v1beta1.CloneSet) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: &obj.Spec.Template, Claims: obj.Spec.VolumeClaimTemplates}
 }
 
-// withPodsToDelete returns opts with the Pods whose names the write adds to podsToDelete.
+// withPodsToDelete returns opts with the metadata of the Pods whose names the create or update request adds to
+// podsToDelete.
 func withPodsToDelete(ctx context.Context, reader client.Reader, opts validateOptions, obj, stored *v1beta1.CloneSet,
 ) (validateOptions, error) {
 	if reader == nil {

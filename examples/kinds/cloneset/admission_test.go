@@ -115,8 +115,8 @@ func TestMutateCloneSet(t *testing.T) {
 	}
 }
 
-// TestMutateV1alpha1KeepsWhatOnlyItCanSay: values that only v1alpha1 has are stored in an annotation of the v1beta1
-// object, and have no effect there. Setting defaults must not remove the annotation.
+// TestMutateV1alpha1KeepsWhatOnlyItCanSay: values of fields that only v1alpha1 has are stored in an annotation of the
+// v1beta1 object, and have no effect in v1beta1. Setting defaults must not remove the annotation.
 func TestMutateV1alpha1KeepsWhatOnlyItCanSay(t *testing.T) {
 	object := small(t, "v1alpha1", `
   updateStrategy:

@@ -48,7 +48,7 @@ func renamedClaims(cs *v1beta1.CloneSet) {
 	cs.Spec.VolumeClaimTemplates[0].Name, cs.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name = "store", "store"
 }
 
-// moreClaims adds claim templates for which no volumes exist. A Pod with such claims cannot start.
+// moreClaims adds claim templates for which no PersistentVolumes exist. A Pod with such claims cannot start.
 func moreClaims(cs *v1beta1.CloneSet) {
 	setImage(0, "example.test/app:v2")(cs)
 	more := cs.Spec.VolumeClaimTemplates[0].DeepCopy()
@@ -61,7 +61,8 @@ func keepAll(cs *v1beta1.CloneSet) {
 	rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.Partition = new(intstr.FromString("100%")) })(cs)
 }
 
-// mounted gives each Pod a claim, and removes the template's volumes, because a volume could hide a missing claim.
+// mounted gives each Pod a PersistentVolumeClaim, and removes the volumes of the Pod template, because such a volume
+// could hide a missing claim.
 func (c *cluster) mounted(volumes int) func(*v1beta1.CloneSet) {
 	return both(c.withClaims(volumes), func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Volumes = nil })
 }
@@ -107,7 +108,8 @@ func oldWithoutClaims(c *cluster) {
 	c.claimed("without", 2)
 }
 
-// forget removes the recorded claim templates from the revisions, as if OpenKruise had written the revisions.
+// forget removes the claim templates from the ControllerRevisions, because OpenKruise records no claim templates
+// there.
 func (c *cluster) forget(name string) {
 	c.t.Helper()
 	for _, rev := range c.revisions(c.get(c.t.Context(), name)) {
@@ -131,7 +133,7 @@ func unknownClaims(c *cluster) {
 	pod := c.pods("unknown")[0]
 	c.change("unknown", withoutClaims)
 	c.until("unknown", settled)
-	if err := c.Delete(c.t.Context(), &pod); err != nil { // without reuse the Pod's claim goes, too
+	if err := c.Delete(c.t.Context(), &pod); err != nil { // without reuse, the Pod's claim is deleted, too
 		c.t.Fatal(err)
 	}
 	const why = string(revision.ClaimTemplateUnknown)

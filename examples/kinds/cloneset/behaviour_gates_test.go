@@ -271,7 +271,8 @@ func claimTemplateGateInPlaceOnly(c *cluster) {
 	c.claimed("vctonly", 1, "data", "more")
 }
 
-// TestShortHash turns a gate on and off that changes only the spelling of a label.
+// TestShortHash turns on and off the feature gate CloneSetShortHash, which changes only the spelling of a Pod's
+// revision label.
 func TestShortHash(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -315,8 +316,8 @@ func TestShortHash(t *testing.T) {
 }
 
 // TestStartBesideWriters: the controller acts at once even if other clients write objects while the controller
-// starts. The reason for the test: the cache of a resource without writes reaches the API server's newest version
-// only with a bookmark, a minute later.
+// starts. The risk is a long wait: the watch of a resource without writes learns the API server's newest
+// resourceVersion only with a bookmark, a minute later.
 func TestStartBesideWriters(t *testing.T) {
 	c := idle(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -41,15 +41,15 @@ func init() {
 	}
 }
 
-// behaviour is a test case for a single statement about the controller's effect on the API server. Cases share a
-// manager and a namespace and run in parallel; each case uses CloneSets of its own.
+// behaviour is a test case for a single statement about the objects that the controller writes. Cases share a manager
+// and a namespace and run in parallel; each case uses CloneSets of its own.
 type behaviour struct {
 	name string
 	test func(*cluster)
 }
 
-// behave runs the cases with a single manager. No reconciliation may return an error, except errors that contain an
-// expected text.
+// behave runs the cases with a single manager. A reconciliation that returns an error fails the test, unless the
+// error contains an expected text.
 func behave(t *testing.T, gates string, expected []string, cases []behaviour) {
 	t.Helper()
 	t.Parallel()
@@ -70,7 +70,7 @@ func (c *cluster) on(t testing.TB) *cluster {
 	return &other
 }
 
-// moveOut moves the case to a new namespace, with the controllers running there.
+// moveOut changes the case's namespace to a new namespace, and runs the controllers there.
 func (c *cluster) moveOut() {
 	c.t.Helper()
 	c.namespace = env.Namespace(c.t)
@@ -159,7 +159,7 @@ func (c *cluster) untilPods(name string, want func([]corev1.Pod) error) []corev1
 	return pods
 }
 
-// untilGone waits until the Pod is terminating or gone.
+// untilGone waits until the Pod is terminating or does not exist any more.
 func (c *cluster) untilGone(name string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
@@ -271,8 +271,8 @@ func (c *cluster) writes(name string, since int64) map[string]int {
 	return controllertest.Tally(own, c.namespace)
 }
 
-// wantWrites compares the controller's writes with want. The effect of a request is visible shortly before the server
-// has logged the request.
+// wantWrites waits until the controller's writes equal want, because the API server logs a request shortly after the
+// effect of the request is visible.
 func (c *cluster) wantWrites(about, name string, since int64, want map[string]int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(context.Context) error {
@@ -283,14 +283,14 @@ func (c *cluster) wantWrites(about, name string, since int64, want map[string]in
 	})
 }
 
-// witness creates a second CloneSet and waits until the CloneSet has settled. By then the controller has also acted on
-// all earlier events.
+// witness creates a second CloneSet and waits until the CloneSet has settled. When the second CloneSet has settled,
+// the controller has also acted on all earlier events.
 func (c *cluster) witness(name string) {
 	c.t.Helper()
 	c.create(c.cloneSet(name+"-witness", 1))
 }
 
-// limits are bounds that the CloneSet's Pods must keep at every event.
+// limits are the smallest number of ready Pods and the largest number of Pods that a CloneSet may have at any time.
 type limits struct {
 	minReady, maxPods int
 }
@@ -408,8 +408,8 @@ func observed(cs *v1beta1.CloneSet) error {
 	return nil
 }
 
-// hasCondition returns a check for a condition with a reason whose message contains all the texts. The empty reason
-// matches any reason.
+// hasCondition returns a check for a condition with the given type, status and reason, whose message contains all the
+// texts. The empty reason matches any reason.
 func hasCondition(t string, status corev1.ConditionStatus, reason string, texts ...string) func(*v1beta1.CloneSet) error {
 	return func(cs *v1beta1.CloneSet) error {
 		for _, have := range cs.Status.Conditions {

@@ -46,7 +46,8 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// hooked adds a lifecycle hook that holds Pods by a label. The template gives the label to every Pod.
+// hooked adds a lifecycle hook with a label: as long as a Pod has the label, the Pod waits for the hook. The template
+// gives the label to every Pod.
 func hooked(kind func(*pub.Lifecycle, *pub.LifecycleHook), notReady bool) func(*v1beta1.CloneSet) {
 	return both(templateLabel(hold, "yes"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.Lifecycle = &pub.Lifecycle{}
@@ -215,8 +216,9 @@ func updateHookPartition(c *cluster) {
 	c.untilPods("keepold", images(map[string]int{"v1": 2}))
 }
 
-// unreadableGate overwrites the message that says who holds the readiness gate, as a user might do while the Pod is
-// in the given state.
+// unreadableGate checks an update during which a user overwrites the message of the condition KruisePodReady. The
+// message lists the clients that keep the Pod's readiness gate closed. The user does this while the Pod is in the
+// given lifecycle state.
 func unreadableGate(c *cluster, name, when string) {
 	c.create(c.cloneSet(name, 1, hooked(onUpdate, true), templateAnnotation(controlplane.StartDelay, "3s")))
 	pod := c.pods(name)[0].Name
@@ -244,7 +246,7 @@ func unreadableGate(c *cluster, name, when string) {
 }
 
 // updateHookOnDelete checks a change to OnDelete while a Pod waits for its update hook. The Pod is not updated, and
-// returns into service.
+// becomes ready again.
 func updateHookOnDelete(c *cluster) {
 	c.create(c.cloneSet("ondel", 2, hooked(onUpdate, true)))
 	c.change("ondel", setImage(0, "example.test/app:v2"))

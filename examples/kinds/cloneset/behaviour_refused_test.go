@@ -41,8 +41,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// refuse makes the API server refuse changes of Pods in a new namespace for the case. The rule is a CEL expression
-// about the new object.
+// refuse moves the case to a new namespace, and makes the API server refuse changes of Pods there. The rule is a CEL
+// expression that is true for allowed new objects.
 func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	c.t.Helper()
 	c.moveOut()
@@ -52,7 +52,8 @@ func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	)
 }
 
-// deny makes the API server refuse operations on Pods in the case's own namespace. The rule is a CEL expression.
+// deny makes the API server refuse operations on Pods in the case's own namespace. The rule is a CEL expression that
+// is true for allowed operations.
 func (c *cluster) deny(name string, operation admissionv1.OperationType, rule string) (stop func()) {
 	c.t.Helper()
 	return c.enforce(name, operation, "pods", admissionv1.Validation{Expression: rule, Message: "kept by policy"})
@@ -171,13 +172,14 @@ func refusedWaits(c *cluster) {
 		return nil
 	})
 	since := c.mark()
-	// This witness takes long: a controller that repeats refused requests would do so within a few seconds.
+	// The Pod of this second CloneSet starts slowly, so that a controller that wrongly repeats refused requests has a
+	// few seconds to do so.
 	c.create(c.cloneSet("frozen-slow", 1, templateAnnotation(controlplane.StartDelay, "6s")))
 	want := map[string]int{"create pods": 1, "patch pods/status": 1}
 	c.wantWrites("writes besides the witness", "frozen", since, want)
 	stop()
 	c.untilAllowed(&pod)
-	// The removal of a policy causes no event for the controller. The next change of the template does.
+	// The removal of a policy causes no event for the controller, so the test changes the template.
 	c.change("frozen", setImage(0, "example.test/app:v3"))
 	c.until("frozen", settled)
 	c.until("frozen", withoutCondition(apps.ConditionFailedUpdate))
@@ -223,8 +225,8 @@ func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), 
 	}
 }
 
-// TestRightIsMissing: if the caller may not patch Pods, the error does not count as a refusal of the Pod. The message
-// of the error comes from the API server.
+// TestRightIsMissing: if the controller has no right to patch Pods, the API server's error does not count as a
+// refusal of a single Pod.
 func TestRightIsMissing(t *testing.T) {
 	c := idle(t)
 	pod := &corev1.Pod{

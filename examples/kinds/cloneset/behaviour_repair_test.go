@@ -58,8 +58,8 @@ func repairFirstImage(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v2": 5}))
 }
 
-// oneUnreadable checks that Pods that cannot be updated do not use up the budget, even if these Pods come first in
-// the order.
+// oneUnreadable checks that Pods that cannot be updated do not use up maxUnavailable, even if these Pods are first in
+// the update order.
 func oneUnreadable(c *cluster) {
 	const name = "onebad"
 	c.create(c.cloneSet(name, 4, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))

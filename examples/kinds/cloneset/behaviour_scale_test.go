@@ -279,7 +279,8 @@ func lostPod(c *cluster, name string, reuse bool) {
 	if reuse {
 		replicas := 1
 		if pods[0].Labels[apps.LabelInstanceID] != id {
-			// This Pod was created while the lost Pod still existed, so the next Pod gets the claim.
+			// The first new Pod was created while the lost Pod still existed, so only the second new Pod gets the
+			// lost Pod's claim.
 			replicas = 2
 			c.change(name, setReplicas(2))
 			pods = c.untilPods(name, count(2))
@@ -437,7 +438,8 @@ func deletionCost(c *cluster) {
 	c.annotate(pods[0].Name, apps.AnnotationPodDeletionCost, "10")
 	c.annotate(pods[1].Name, apps.AnnotationPodDeletionCost, "-5")
 	c.annotate(pods[2].Name, apps.AnnotationPodDeletionCost, "1")
-	// The API server refuses values that are not numbers. Pods without the annotation count as 0.
+	// The API server refuses values of the annotation that are not numbers. A Pod without the annotation has a
+	// deletion cost of 0.
 	c.change("cost", setReplicas(2))
 	c.until("cost", settled)
 	got := identities(c.untilPods("cost", count(2)))

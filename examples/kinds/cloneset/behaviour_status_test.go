@@ -78,14 +78,14 @@ func minReadySeconds(c *cluster) {
 		}
 		return nil
 	})
-	c.until("minready", settled) // only the controller's own timer wakes the pass
+	c.until("minready", settled) // no event occurs when minReadySeconds have passed
 	c.watch("minready", limits{minReady: 1, maxPods: 2})
 	c.change("minready", setImage(0, "example.test/app:v2"))
 	c.until("minready", settled)
 }
 
 func progressing(c *cluster) {
-	versions := c.history("progress") // a state lasts for 2 seconds
+	versions := c.history("progress") // each Pod takes 2 seconds to start
 	is := func(status corev1.ConditionStatus, reason string, texts ...string) *v1beta1.Condition {
 		c.t.Helper()
 		cs := versions.until(hasCondition(apps.ConditionProgressing, status, reason, texts...))
@@ -120,7 +120,7 @@ func progressing(c *cluster) {
 // progressResets checks that each created Pod restarts the progress deadline. Creating three Pods one after the other
 // takes longer than the deadline, but creating one Pod does not.
 func progressResets(c *cluster) {
-	seconds := int32(10) // a busy machine has some left for each Pod
+	seconds := int32(10) // longer than a Pod takes on a busy machine
 	c.create(c.cloneSet("resets", 3, templateAnnotation(controlplane.StartDelay, "4s"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.ProgressDeadlineSeconds = &seconds
 	}))

@@ -61,7 +61,7 @@ func (c *cluster) fewWrites() {
 	controllertest.FewWrites(c.t, c.cp.AuditLog(), "kruise-manager/", c.namespace, 10*time.Second, 12)
 }
 
-// ownNamespace moves the case to a namespace with a quota.
+// ownNamespace moves the case to a new namespace with a ResourceQuota. lift deletes the quota.
 func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	c.t.Helper()
 	c.moveOut()
@@ -86,7 +86,7 @@ func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	}
 }
 
-// stuck creates a CloneSet, and waits until a condition reports the refusal.
+// stuck creates a CloneSet whose Pods the API server refuses, and waits until a condition reports the refusal.
 func (c *cluster) stuck(cs *v1beta1.CloneSet, texts ...string) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), cs); err != nil {
@@ -163,8 +163,8 @@ func stuckOnInvalid(c *cluster) {
 	c.until("invalid", settled)
 }
 
-// stuckOnMutation installs an admission policy that removes a field from new Pods. The controller finds its Pods by
-// this field.
+// stuckOnMutation installs an admission policy that removes a field from new Pods. Without the field the controller
+// does not find the Pods.
 func stuckOnMutation(c *cluster, path, what string) {
 	c.moveOut()
 	policy := &admissionv1.MutatingAdmissionPolicy{
@@ -248,8 +248,8 @@ func stuckInPlace(c *cluster) {
 	c.untilRefused(&c.pods("stuck")[0], "")
 	c.change("stuck", setImage(0, "example.test/app:v2"))
 	c.until("stuck", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "", "frozen by policy"))
-	// The Pods that the controller tried to update are back in service. The status with the refusal may be older than
-	// their return.
+	// The Pods that the controller tried to update become ready again, perhaps only after the write of the status
+	// that reports the refusal.
 	c.untilPods("stuck", func(pods []corev1.Pod) error {
 		for i := range pods {
 			if !gate(&pods[i], corev1.ConditionTrue) {

@@ -261,7 +261,7 @@ func unavailableFirst(c *cluster) {
 		}
 		return nil
 	})
-	// The broken Pods use up the whole budget and stay broken, so only these Pods may be updated.
+	// The broken Pods stay broken and use up maxUnavailable, so only the broken Pods may be updated.
 	c.watch("broken", limits{minReady: 2, maxPods: 4})
 	c.change("broken", setImage(0, "example.test/app:v2"))
 	c.untilPods("broken", images(map[string]int{"v1": 2, "v2": 2}))
@@ -305,7 +305,7 @@ func metadataOnly(c *cluster) {
 }
 
 // envFromLabel checks an update of a label that a container reads into its environment. Only a node agent can restart
-// the container. The Pod is out of service until the agent reports the restart.
+// the container. The Pod stays not ready until the agent reports the restart.
 func envFromLabel(c *cluster) {
 	c.create(c.cloneSet("envref", 1, templateLabel("zone", "a"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", ValueFrom: &corev1.EnvVarSource{
@@ -476,7 +476,7 @@ func priorityBatchBroken(c *cluster) {
 		}
 		return nil
 	})
-	// Meanwhile the Pod of the witness is updated in both batches.
+	// While the first Pod waits, the Pod of a second CloneSet is updated in both batches.
 	c.create(c.cloneSet("stuck-witness", 1, c.barrier))
 	c.change("stuck-witness", bothImages("v2"))
 	c.until("stuck-witness", settled)
@@ -651,7 +651,7 @@ func hashCollision(c *cluster) {
 	c.change("collide", v2)
 	cs := c.until("collide", settled)
 	c.untilPods("collide", images(map[string]int{"v2": 2}))
-	c.witness("collide") // the collision count stays
+	c.witness("collide") // the collisionCount in the status does not change
 	cs = c.get(c.t.Context(), cs.Name)
 	if cs.Status.CollisionCount == nil || *cs.Status.CollisionCount != 1 || cs.Status.UpdateRevision == name {
 		c.t.Errorf("status %+v", cs.Status)

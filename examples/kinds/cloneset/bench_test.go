@@ -119,7 +119,7 @@ func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.
 // unused is a client that an idle controller never calls.
 type unused struct{ client.Client }
 
-// loans is the part of a manager that the controllers use.
+// loans is a manager with only the methods that the controllers use.
 type loans struct {
 	manager.Manager
 
@@ -202,8 +202,8 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			pass(b)
 		}
 	})
-	// The writes to other memory stand for the other work of a program: the Pods are no longer in the processor's
-	// caches.
+	// The benchmark writes to other memory between reconciliations, as a program with other work would, so that the
+	// processor's caches no longer contain the Pods.
 	b.Run("once in a while", func(b *testing.B) {
 		other := make([]byte, 256<<20)
 		for b.Loop() {

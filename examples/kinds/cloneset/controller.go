@@ -51,7 +51,7 @@ type Reconciler struct {
 	unborn  pvc.Unborn
 }
 
-// turn is a reconciliation over a CloneSet.
+// turn is a single reconciliation of a CloneSet.
 type turn = executor.Turn[*v1beta1.CloneSet]
 
 // Setup adds the controller of CloneSets, and the controller that finishes updates of their Pods, to the manager. The
@@ -153,7 +153,7 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	o.refused = r.unborn.Refused(cs.UID)
 	if o.isOver() {
-		o.current = o.update // no Pod may return to the old revision any more, even if the status does not say so yet
+		o.current = o.update // the rollout is over, even if the status does not say so yet
 	}
 	o.former() // called before Pods are created concurrently
 	return o
@@ -180,15 +180,15 @@ func (r *Reconciler) worldOf(ctx context.Context, t *turn) world {
 	return w
 }
 
-// deleteClaimsOf deletes the claims of a Pod that the controller has deleted, even if the spec says that claims are
-// reused. Claims that other Pods use are kept.
+// deleteClaimsOf deletes the PersistentVolumeClaims of a Pod that the controller has deleted, even if the spec says
+// that new Pods reuse the claims of lost Pods. Claims that other Pods use are kept.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Pod) error {
 	world := r.worldOf(ctx, t)
 	return t.DeleteClaims(ctx, world.claimsOf(t.Owner).Of(t.Claims, pod))
 }
 
-// create creates the claims of the missing Pods, and then the Pods. Pods of the old revision are created first. If the
-// API server refuses the Pods of a revision, Pods of the other revision are still created.
+// create creates the PersistentVolumeClaims of the missing Pods, and then the Pods. Pods of the old revision are
+// created first. If the API server refuses the Pods of a revision, Pods of the other revision are still created.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
 	r.Told.Limits(t.Owner, d.limits)
 	if d.enough && len(o.unborn) > 0 {

@@ -34,8 +34,8 @@ type observation struct {
 	claims          []*corev1.PersistentVolumeClaim
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
-	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
-	// refused are the names of Pods that the API server has refused.
+	// unborn are the names of Pods whose creation failed after their PersistentVolumeClaims were created. The claims
+	// are kept for these Pods. refused are the names of Pods that the API server has refused.
 	unborn  sets.Set[string]
 	refused []string
 	world   world
@@ -46,8 +46,8 @@ type observation struct {
 	formerClaims *pvc.Former // set by former
 }
 
-// world looks up objects that the CloneSet does not control. During a decision, the results for an object do not
-// change.
+// world contains the functions by which a decision looks up further objects. During a decision, the results for an
+// object do not change.
 type world struct {
 	pod        func(name string) (*corev1.Pod, bool)
 	claim      func(name string) (*corev1.PersistentVolumeClaim, bool)
@@ -76,14 +76,14 @@ type todo struct {
 	// limits contains the reasons why Pods cannot be created. enough is true if as many Pods exist as are wanted.
 	limits reason.List
 	enough bool
-	// waits contains reasons that the rest of the status does not show: deleted Pods whose claims the next Pods will
-	// use, and Pods whose claims are missing.
+	// waits contains what new Pods wait for: deleted Pods whose claims the new Pods will use, and Pods whose claims
+	// are missing. The rest of the status does not show these reasons.
 	waits    reason.List
 	restart  *restart.Plan
 	download *predownload.Plan
 }
 
-// decide plans a whole reconciliation from its argument alone.
+// decide plans a whole reconciliation. The decision depends on o alone.
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
@@ -121,8 +121,8 @@ func decide(o *observation) *todo {
 		t.Settle, t.Update = updates.Settle, updates.Update
 		return t
 	}
-	// While updates are paused, Settle contains only prepared Pods that are at their final revision already. With
-	// OnDelete, Settle contains all prepared Pods.
+	// Settle contains Pods in the lifecycle state PreparingUpdate that return into service without an update: while
+	// updates are paused, only Pods that are at their final revision already; with OnDelete, all Pods in this state.
 	t.Settle = o.pods.Select(func(pod *podcontrol.Pod) bool {
 		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
 	})
@@ -167,7 +167,7 @@ func (o *observation) isOver() bool {
 
 func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
 
-// claimsOf returns what package pvc needs to know about the claims of a CloneSet's Pods.
+// claimsOf returns the input of package pvc about the claims of a CloneSet's Pods.
 func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	return pvc.Known{Owner: cs.UID, Pod: w.pod, Users: w.users, PodOf: func(claim *corev1.PersistentVolumeClaim) string {
 		if id := claim.Labels[apps.LabelInstanceID]; id != "" {
@@ -177,8 +177,8 @@ func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	}}
 }
 
-// decideClaims decides which claims are handed over to other Pods, and which claims are deleted. Claims are deleted if
-// their Pod was released before the claims could be handed to it, or if their Pod is lost and claims are not reused.
+// decideClaims decides which claims get another owner, and which claims are deleted. If the spec does not reuse
+// claims, a Pod that is no longer active becomes the owner of its claims, and claims that no Pod uses are deleted.
 func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
 	if len(o.claims) == 0 {
 		return nil, nil
@@ -190,7 +190,8 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	return handOver[:min(len(handOver), kruise.PerPass)], remove[:min(len(remove), kruise.PerPass)]
 }
 
-// former returns a finder of claim templates for revisions that another controller has written.
+// former returns an object that finds the claim templates of revisions in which another controller has not recorded
+// any.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
@@ -203,7 +204,7 @@ func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolum
 	return o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former())
 }
 
-// missingClaims returns the claims that a Pod uses but that do not exist.
+// missingClaims returns the claims to create, because a Pod uses the claims and none of them exists.
 func (o *observation) missingClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
 	return pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, func(name string) bool { _, exists := o.world.claim(name); return exists })
@@ -245,9 +246,9 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	return x.New(min(n, kruise.PerPass)), x.Awaited(n)
 }
 
-// freshNames returns names of Pods without claims: first of refused Pods, because a WorkloadSpread may keep a place for
-// the name, then random names. No claim of another owner may exist for a name: a Pod with this name would mount that
-// claim.
+// freshNames returns a function that returns names for new Pods. The first names are those of refused Pods, because a
+// WorkloadSpread may already count a Pod of this name in a subset; random names follow. No claim of another owner may
+// exist for a name: a Pod with this name would mount that claim.
 func (o *observation) freshNames() func() string {
 	again := slices.Clone(o.refused)
 	return func() string {

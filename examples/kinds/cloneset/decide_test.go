@@ -34,7 +34,8 @@ import (
 
 var decidedAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// dice are the bytes from which a test makes a world. After the last byte, the first of all possible choices is made.
+// dice are bytes that determine the choices of a fuzz test. After the last byte, each choice is the first of the
+// possible choices.
 type dice []byte
 
 func (d *dice) of(n int) int {
@@ -59,7 +60,7 @@ type drawn struct {
 	busy     string
 }
 
-// draw makes a world from bytes. Every sequence of bytes is valid.
+// draw returns a CloneSet with other objects that the bytes determine. Every sequence of bytes is valid.
 func draw(d dice) *drawn {
 	w := &drawn{cs: drawCloneSet(&d), unborn: sets.New[string](), inPlace: d.yes()}
 	w.options.Gates = map[apps.Gate]bool{apps.GateCloneSetPartitionRollback: d.yes(), apps.GatePreparingUpdateAsUpdate: d.yes()}
@@ -103,7 +104,7 @@ func drawCloneSet(d *dice) *v1beta1.CloneSet {
 	return cs
 }
 
-// drawPod adds a Pod with an instance id and its claims, or only a part of them.
+// drawPod adds a Pod with an instance id and its claims, or only some of these objects.
 func (w *drawn) drawPod(d *dice, id string) {
 	owner := *metav1.NewControllerRef(w.cs, v1beta1.GroupVersion.WithKind("CloneSet"))
 	meta := func(name string) metav1.ObjectMeta {
@@ -168,8 +169,8 @@ func (w *drawn) drawState(d *dice, pod *corev1.Pod) {
 	}
 }
 
-// observed returns the world as the controller reads it for a decision. reverse reverses the order of the objects in
-// the cache, because decisions must not depend on the order.
+// observed returns the input of a decision for the objects. reverse reverses the order of the objects in the cache,
+// because decisions must not depend on the order.
 func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	t.Helper()
 	inPlace, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
@@ -251,7 +252,7 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 
 func cloneSetKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
-// said returns the decision as names.
+// said returns the names of the Pods and claims in the decision, for each list of the decision.
 func (t *todo) said() map[string][]string {
 	out := map[string][]string{"create old": t.createOld, "create": t.create, "target": {t.target.Name}}
 	for _, transfer := range t.handOver {
@@ -274,8 +275,8 @@ func (t *todo) lists() map[string][]*corev1.Pod {
 	return map[string][]*corev1.Pod{"cancel": t.cancel, "leaving": t.Leaving, "delete": t.Delete, "settle": t.Settle, "update": t.Update}
 }
 
-// FuzzDecide: in any world, a decision is about existing Pods and free names, stays within the budgets, and is the
-// same each time.
+// FuzzDecide: for any objects, a decision contains only existing Pods and unused names, keeps replicas, maxSurge and
+// maxUnavailable, and is the same each time.
 func FuzzDecide(f *testing.F) {
 	up := []byte{0, 8, 0, 0, 0, 1}      // an old Pod in service
 	updated := []byte{0, 8, 1, 0, 0, 1} // a new Pod
@@ -331,8 +332,8 @@ func (o *observation) checkPods(t *testing.T, todo *todo) {
 			}
 		}
 	}
-	// Instead of being deleted, a Pod may be cancelled; after a refused deletion, a Pod may be settled or updated. No
-	// other lists overlap.
+	// A Pod to delete may also be in the list cancel, which cancels the deletion, or, after a refused deletion, in
+	// the lists settle or update. No other lists overlap.
 	together := [][]string{{"cancel", "leaving"}, {"delete", "settle"}, {"delete", "update"}}
 	for name, lists := range in {
 		slices.Sort(lists)
@@ -359,7 +360,7 @@ func (o *observation) checkNames(t *testing.T, todo *todo) {
 				continue
 			}
 			waits := o.cs.Spec.ScaleStrategy.EnablePVCReuse || o.unborn.Has(name)
-			// A claim of another owner does no harm if no template contains the claim any more.
+			// A claim of another owner is a problem only if a claim template still contains the claim.
 			needed := template == "data" && o.current != o.update || slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == template })
 			if owned := metav1.IsControlledBy(claim, o.cs); owned && (!waits || claim.DeletionTimestamp != nil) || !owned && needed {
 				t.Errorf("the new Pod %s would have claim %s: waits for it %t, owned %t, dying %t", name, claim.Name, waits, owned, claim.DeletionTimestamp != nil)

@@ -110,7 +110,8 @@ func (w *story) instance(pod *corev1.Pod, container string) *faultapi.Instance {
 	return &all[i]
 }
 
-// createdAt returns when a running instance was started that the Pod's status does not show yet during an update.
+// createdAt returns the start time of a running container instance that the Pod's status does not show yet during an
+// update.
 func (w *story) createdAt(pod *corev1.Pod, container, id string) int64 {
 	var before struct {
 		Containers []reportedContainer `json:"containers"`

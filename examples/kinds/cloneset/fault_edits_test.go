@@ -22,7 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rareEdits returns edits that only some schedules make, so that one kind of mistake does not hide all others.
+// rareEdits returns edits that only some schedules make, so that the failures which one kind of edit causes do not
+// hide other failures.
 func (w *story) rareEdits() (out []func(*v1beta1.CloneSet) string) {
 	for _, e := range []struct {
 		has  bool
@@ -99,7 +100,7 @@ func (w *story) editClaims(cs *v1beta1.CloneSet) string {
 	names := sets[w.Rand().IntN(len(sets))]
 	cs.Spec.VolumeClaimTemplates = claimTemplates(names...)
 	text := ""
-	if w.Chance(60) { // a change and its reversal, together with an earlier template
+	if w.Chance(60) { // the Pod template may change back to an earlier template, with other claim templates
 		cs.Spec.Template.Labels[templateLabel] = fmt.Sprint(1 + w.Rand().IntN(2))
 		text = " and label " + cs.Spec.Template.Labels[templateLabel]
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// These are suffixes of image names with special properties. Nodes report the tag a-v2, or its digest, for the wanted
-// tag v2. Nodes report one digest as the digest of its index, and another as the digest of its manifest.
+// These are suffixes of image names with special properties. For the tag v2, Nodes report the tag a-v2 or its digest.
+// For indexed, Nodes report byIndex, the digest of the image index. For index, Nodes report ofIndex, the digest of a
+// manifest in the image index.
 const (
 	sharedDigest = "sha256:2222"
 	indexed      = "@sha256:d001" // by index
@@ -82,8 +83,8 @@ func isBad(c *corev1.Container) bool {
 	return !slices.Contains(goodImages(c.Name), c.Image)
 }
 
-// mendImages replaces the bad images in a template. If a Pod has a bad image, the partition is changed so that no Pod
-// stays at the Pod's revision.
+// mendImages replaces the bad images in a template. In a schedule with bad images, the partition is removed, so that
+// no Pod stays at a revision with a bad image.
 func (w *story) mendImages(cs *v1beta1.CloneSet) {
 	for i := range cs.Spec.Template.Spec.Containers {
 		if c := &cs.Spec.Template.Spec.Containers[i]; isBad(c) {

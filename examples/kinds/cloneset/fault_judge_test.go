@@ -37,8 +37,8 @@ type taskView struct {
 	others  map[types.UID]bool // foreign Pods
 	now     time.Time
 	taken   map[types.UID]bool // available Pods taken out of service by the task
-	touched map[types.UID]bool // taken, and Pods that were not available
-	gone    int                // unnamed Pods that were deleted although they have the right revision
+	touched map[types.UID]bool // Pods in taken, and Pods that were not available
+	gone    int                // deleted Pods of the right revision that podsToDelete does not name
 	decided bool               // the reconciliation has written, or has sent a dry run
 }
 
@@ -56,7 +56,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {
 		return
 	}
-	// Before a reconciliation reads its inputs, it may have to check a write without an answer, and wait for the result.
+	// A reconciliation may first have to find out whether an earlier write without a response has succeeded, so the
+	// inputs are those at the last read.
 	v.now, v.owner, v.pods, v.others = time.Now(), &cs, map[types.UID]*corev1.Pod{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
@@ -262,8 +263,8 @@ func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
 	return true
 }
 
-// judgeBudget checks that no write takes the number of available Pods below the allowed number. The number is counted
-// in the inputs of the reconciliation, which include all writes of the reconciliation itself.
+// judgeBudget checks that no write makes fewer Pods available than allowed. The number is counted in the inputs of
+// the reconciliation, which include all writes of the reconciliation itself.
 func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, call.Verb+"s "+pod.Name)
 	seen := v.pods[pod.UID]
@@ -582,8 +583,8 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// lacksClaims reports whether a Pod at the update revision was created without a claim of the present templates, if
-// missing claims are a reason to recreate Pods.
+// lacksClaims reports whether a Pod at the update revision must be recreated because the Pod was created without a
+// claim of the present claim templates.
 func (w *story) lacksClaims(cs *v1beta1.CloneSet) bool {
 	if !w.setup.recreateForClaims || cs.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
 		return false

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// policies are temporary refusals of the controller's requests by the API server.
+// policies determine which requests of the controller the API server refuses for some time.
 type policies struct {
 	quota                   bool // on the number of Pods in the namespace
 	pods                    int
@@ -36,7 +36,7 @@ func (w *story) drawPolicies() policies {
 	}
 }
 
-// policyStep replaces the policies by others, or by none.
+// policyStep replaces the policies by random policies, or by none.
 func (w *story) policyStep() {
 	w.policies = policies{}
 	if w.Chance(60) {

@@ -32,7 +32,8 @@ func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -45,7 +46,8 @@ func plan(t testing.TB) chaos.Plan {
 	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}, &v1beta1.ContainerRecreateRequest{}, &v1beta1.ImagePullJob{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
 }
 
-// quiet is longer than the controller's wait after a refused update.
+// quiet is the time without a write after which a schedule's final state counts as reached. The time is longer than
+// the controller's wait after a refused update.
 const quiet = 6 * time.Minute
 
 // story is the state of a fault schedule, with the controller's past writes.
@@ -62,7 +64,7 @@ type story struct {
 	// held contains, by Pod, the start of the reconciliation that delayed an update. If the Node has reported the Pod as
 	// ready since, held contains the time of this report.
 	held map[types.UID]time.Time
-	// senseless is true if the last edits made the specs invalid.
+	// senseless is true if the specs are invalid after the last edits.
 	senseless bool
 	// agents restart containers.
 	agents *restarttest.Agents
@@ -116,9 +118,9 @@ func (w *story) checkMemory() {
 		alive = append(alive, w.cloneSet(name))
 	}
 	clients, doubts := r.Cache.Clients(), 0
-	for _, obj := range alive { // looking up a pending write ends the wait for it
+	for _, obj := range alive { // Check forgets writes that the cache shows
 		if clients.InDoubt(obj) {
-			doubts++ // asking the API server is left to the next reconciliation
+			doubts++ // the next reconciliation asks the API server
 			continue
 		}
 		if pending, err := clients.Check(context.Background(), obj); pending != nil || err != nil {

@@ -40,9 +40,8 @@ const (
 	isDebug  = "example.test/debug" // a label of Pods created by users
 )
 
-// muteEnv names environment variables with ingredients: CLONESET_MUTE lists ingredients that no schedule has,
-// CLONESET_WITH ingredients that every schedule has, separated by commas. The ingredients are the optional fields of
-// setup.
+// These environment variables contain names of optional fields of setup, separated by commas. No schedule sets a
+// field named in CLONESET_MUTE, and every schedule sets a field named in CLONESET_WITH.
 const (
 	muteEnv = "CLONESET_MUTE"
 	withEnv = "CLONESET_WITH"
@@ -57,7 +56,8 @@ type setup struct {
 	minReady, grace, policy          int
 	termination                      int64
 
-	// These fields are faults of some schedules. CLONESET_MUTE disables a fault, and CLONESET_WITH enables a fault.
+	// Each of these fields is set in some schedules only. CLONESET_MUTE prevents that a field is set, and
+	// CLONESET_WITH sets a field.
 	images, badImages                          bool // digests and tags of a shared image; images that never become ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool
@@ -77,7 +77,7 @@ type setup struct {
 	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
-// has decides at random whether the schedule has an ingredient. The rest of the schedule does not depend on
+// has decides at random whether an optional field of setup is set. The rest of the schedule does not depend on
 // CLONESET_MUTE.
 func (w *story) has(name string, percent int) bool {
 	named := func(env string) bool { return slices.Contains(strings.Split(os.Getenv(env), ","), name) }
@@ -220,7 +220,7 @@ func (w *story) lifecycle() *pub.Lifecycle {
 	return l
 }
 
-// act edits a CloneSet, changes a Pod, or does the work of the controller behind the hooks for a Pod.
+// act edits a CloneSet, changes a Pod, or acts for a Pod as the controller that handles lifecycle hooks.
 func (w *story) act() {
 	if w.setup.restarts && w.Chance(30) {
 		w.restartStep()
@@ -458,7 +458,7 @@ func (w *story) deleteOld() (changed bool) {
 	return changed
 }
 
-// honourAll does the work of the controller behind the hooks on all Pods.
+// honourAll acts for all Pods as the controller that handles lifecycle hooks.
 func (w *story) honourAll() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		changed = w.honour(pod) || changed
@@ -466,7 +466,8 @@ func (w *story) honourAll() (changed bool) {
 	return changed
 }
 
-// honour releases or restores a Pod by its lifecycle state, and reports whether there was work to do.
+// honour removes or adds the labels and finalizers of a Pod's hooks, as the Pod's lifecycle state requires, and
+// reports whether there was work to do.
 func (w *story) honour(pod *corev1.Pod) bool {
 	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
 	held := hasAny(pod, holdDelete, otherHoldDelete)

@@ -135,7 +135,8 @@ func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta
 	return cs
 }
 
-// tellPods logs, after a failure, the Pods and claims of the Namespace: they say what a CloneSet waits for.
+// tellPods logs, after a failure, the Pods and claims of the Namespace, so that the log shows what a CloneSet waits
+// for.
 func (c *cluster) tellPods() {
 	if !c.t.Failed() {
 		return

@@ -47,7 +47,7 @@ func TestNewNames(t *testing.T) {
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &now }
 	evicted := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	released := func(p *corev1.Pod) { p.OwnerReferences = nil }
-	// The reconciliation has read the Pod as terminating, and the cache no longer contains the Pod.
+	// When the reconciliation read the Pods, the Pod was terminating; the cache no longer contains the Pod.
 	gone := func(p *corev1.Pod) { p.DeletionTimestamp, p.Annotations = &now, map[string]string{"gone": ""} }
 	claims := func(id string, dying int) (out []client.Object) {
 		for i, name := range []string{"data", "logs"} {
@@ -59,7 +59,7 @@ func TestNewNames(t *testing.T) {
 		}
 		return out
 	}
-	taken := func(id string) []client.Object { // the last claim was deleted together with its Pod
+	taken := func(id string) []client.Object { // the claim with the last name was deleted together with its Pod
 		out := claims(id, 0)
 		out[1].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + id, UID: "gone"}})
 		return out

@@ -26,13 +26,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// class says who refuses a mutation.
+// class says whether the API server or this library refuses a change of a template.
 type class int
 
 const (
 	deliverable class = iota // can be done in place
 	immutable                // the API server refuses the change on a live Pod
-	byPolicy                 // the API server would accept the change, but the kit refuses: the container would not get what the template says
+	byPolicy                 // the library refuses: the container would not get what the template says
 )
 
 // mutation changes a single part of a template.

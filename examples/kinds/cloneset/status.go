@@ -18,7 +18,7 @@ import (
 )
 
 // lookAgain is the wait before the next reconciliation if another client has changed the CloneSet, or if no event
-// will announce a change.
+// will enqueue the CloneSet.
 const lookAgain = 100 * time.Millisecond
 
 // report writes the status, deletes revisions beyond the history limit, and returns when to reconcile again.
@@ -31,7 +31,7 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	version, err := t.WriteStatus(ctx, status)
 	if err == nil && !acted {
 		err = t.Pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, t, o, version) })
-		// The cache is stale, and the event of the newer version may not enqueue the CloneSet.
+		// The cache is stale, and the update event that brings the newer version may not enqueue the CloneSet.
 		if apierrors.IsConflict(err) {
 			t.Pass.Wake(lookAgain)
 			err = nil
@@ -89,8 +89,8 @@ func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time
 	return wake
 }
 
-// deadlineWake sets the reason DeadlineExceeded if the deadline has passed, and otherwise returns the time until the
-// deadline.
+// deadlineWake sets the condition's reason to ProgressDeadlineExceeded if the deadline has passed, and otherwise
+// returns the time until the deadline.
 func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
 	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
 		return deadline + time.Second

@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// TestProgress checks the reason of the condition Progressing for Pods in different states. Only a partition lets the
-// rollout end with outdated Pods.
+// TestProgress checks the reason of the condition Progressing for Pods in different states. A rollout counts as
+// complete with outdated Pods only if a partition keeps these Pods.
 func TestProgress(t *testing.T) {
 	available := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Updated: true, Available: true}
 	old := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Available: true}

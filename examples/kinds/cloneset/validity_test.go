@@ -113,7 +113,7 @@ func (d *specDice) cloneSet() *v1beta1.CloneSet {
 // FuzzResolve: admission refuses the faults that the controller reports. The result is the same each time.
 func FuzzResolve(f *testing.F) {
 	f.Add([]byte{})
-	for i := range byte(40) { // each value in turn is unusual, and all values of a kind
+	for i := range byte(40) { // one value at a time is unusual, then all values of the same kind
 		f.Add(append(make([]byte, i), 255, 255, 255, 255, 255, 255, 255, 255, 255, 255))
 		f.Add(append([]byte(strings.Repeat("\xff", int(i))), 0, 1, 2, 3, 4, 5, 6, 7))
 		f.Add([]byte(strings.Repeat(string([]byte{i, 255, 255}), 20)))
@@ -149,7 +149,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// FuzzFaults: controller and admission find the same faults in any spec.
+// FuzzFaults: for any spec, the controller and admission find the same invalid values.
 func FuzzFaults(f *testing.F) {
 	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.CloneSet]{
 		Object: func(spec []byte) (objects []*v1beta1.CloneSet, ok bool) {

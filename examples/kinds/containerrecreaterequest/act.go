@@ -21,8 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// act carries out a plan, in the order of the writes. If a write fails with a conflict, the reconciliation ends,
-// because another client has changed the object.
+// act carries out a plan, in the order of the writes. After a conflict, the reconciliation ends, because another
+// client has changed the object.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *corev1.Pod, p plan) error {
 	var held error
 	if p.holds {
@@ -37,7 +37,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	}
 	if !equality.Semantic.DeepEqual(v.Owner.Status, p.status) {
 		r.tellEnd(v.Owner, p)
-		return held // the next reconciliation carries out the rest, with the new version
+		return held // the next reconciliation carries out the remaining writes with the new version
 	}
 	if p.releases {
 		if err := r.try(v, pass, "let the Pod be ready", func() error { return r.release(ctx, v) }); err != nil {
@@ -55,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	return held
 }
 
-// try writes to the readiness gate of a Pod, and sends an event if the write fails.
+// try calls do, which writes to the readiness gate of a Pod, and sends an event if do fails.
 func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() error) error {
 	err := pass.Try(fanout.Task{Name: name}, v.Owner.UID, func() error {
 		err := do()
@@ -72,8 +72,8 @@ func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() erro
 	return err
 }
 
-// hold makes the Pod of a request not ready. The finalizer is added first, so that the request cannot be deleted before
-// the Pod is released.
+// hold makes the Pod of a request not ready. The finalizer is added to the request first, so that the request cannot
+// be deleted before release has opened the Pod's readiness gate.
 func (r *Reconciler) hold(ctx context.Context, v *view, pod *corev1.Pod) error {
 	if !slices.Contains(v.Owner.Finalizers, apps.FinalizerRequestUnreadyAcquired) {
 		finalizers := append(slices.Clone(v.Owner.Finalizers), apps.FinalizerRequestUnreadyAcquired)
@@ -112,8 +112,8 @@ func (r *Reconciler) gate(v *view) (*gatewriter.Writer, error) {
 }
 
 // patchMetadata replaces the finalizers of a request. If deactivates is true, the label for node agents is removed as
-// well. Both changes were decided for the version in v, and the next write of this reconciliation requires the version
-// after the patch.
+// well. The patch requires the resourceVersion of the request in v, and the next write of this reconciliation
+// requires the resourceVersion after the patch.
 func patchMetadata(ctx context.Context, v *view, finalizers []string, deactivates bool) error {
 	metadata := map[string]any{"uid": v.Owner.UID, "resourceVersion": v.Owner.ResourceVersion, "finalizers": finalizers}
 	if deactivates {
@@ -140,8 +140,8 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) err
 	})
 }
 
-// tellEnd sends an event about the reason why the controller has completed a request. If the Pod was deleted, no event
-// is sent, because this is not a failure.
+// tellEnd sends an event about the reason why the controller has completed a request. If the Pod was deleted, no
+// event is sent, because the deletion of a Pod is not a failure.
 func (r *Reconciler) tellEnd(request *v1beta1.ContainerRecreateRequest, p plan) {
 	if p.end.Code == "" {
 		return

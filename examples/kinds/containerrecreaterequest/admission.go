@@ -23,9 +23,9 @@ import (
 )
 
 // endpoint returns the admission rules that default and validate ContainerRecreateRequests. As in OpenKruise, the
-// kind has only a mutating webhook, which also validates, because the Pod is needed both to validate and to complete
-// the request. options.Reader reads the Pod and its Node. If there is no Reader, the Pod and its Node are not
-// checked, and nothing is copied from the Pod.
+// kind has only a mutating webhook, which also validates: a single read of the Pod serves to validate the request and
+// to copy fields of the Pod into the request. options.Reader reads the Pod and its Node. If there is no Reader, the
+// Pod and its Node are not checked, and nothing is copied from the Pod.
 //
 // While the feature gate KruiseDaemon is off, no request can be created, because no node agent would carry out the
 // request. Existing requests can still be updated, because otherwise their finalizers could not be removed.

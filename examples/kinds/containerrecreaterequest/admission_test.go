@@ -76,7 +76,8 @@ func virtualNode() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"type": "virtual-kubelet", "zone": "a"}}}
 }
 
-// TestAdmitContainerRecreateRequest checks lookups and responses. Other tests check the functions that decide.
+// TestAdmitContainerRecreateRequest checks the webhook's reads of the Pod and the Node, and the webhook's responses.
+// Other tests check the functions for validation and defaults.
 func TestAdmitContainerRecreateRequest(t *testing.T) {
 	there := admission.Options{Reader: podAndNode{pod: runningPod(), node: virtualNode()}}
 	withReader := func(r client.Reader) admission.Options { return admission.Options{Reader: r} }
@@ -183,8 +184,8 @@ func TestUpdateContainerRecreateRequest(t *testing.T) {
 	}
 }
 
-// TestContainerRecreateRequestsAreJudgedOnce: the kind has no validating webhook, as in OpenKruise, so no webhook
-// configuration names a path for validation.
+// TestContainerRecreateRequestsAreJudgedOnce: as in OpenKruise, the server serves only a mutating webhook for the
+// kind, and no path for validation.
 func TestContainerRecreateRequestsAreJudgedOnce(t *testing.T) {
 	want := []string{"/mutate-apps-kruise-io-containerrecreaterequest"}
 	if diff := cmp.Diff(want, admission.Paths(containerrecreaterequest.Row().Admission(admission.Options{}))); diff != "" {

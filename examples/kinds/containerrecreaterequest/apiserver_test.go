@@ -23,9 +23,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestRestart plays the agent in a whole restart of a container. The Pod is taken out of service first, the new
-// instance appears in the status, and in the end the request has left nothing on the Pod. The number of requests to
-// the API server does not depend on the time that the restart takes.
+// TestRestart acts as the node agent in a whole restart of a container. The Pod becomes not ready first, the new
+// instance appears in the request's status, and in the end no entry of the request is left in the Pod's readiness
+// gate. The number of requests to the API server does not depend on the time that the restart takes.
 func TestRestart(t *testing.T) {
 	c := idle(t)
 	c.serve()
@@ -76,7 +76,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestEnds checks requests that no agent can complete.
+// TestEnds: the controller completes requests that no node agent can complete.
 func TestEnds(t *testing.T) {
 	c := idle(t)
 	c.serve()
@@ -174,8 +174,8 @@ func (c *cluster) untilGone(obj *object) {
 	})
 }
 
-// TestLine: the condition of a request says which other request for the Pod comes first, until that request has
-// ended.
+// TestLine: while a request waits for another request for the same Pod, a condition of the waiting request names the
+// other request.
 func TestLine(t *testing.T) {
 	c := idle(t)
 	c.serve()
@@ -194,7 +194,8 @@ func TestLine(t *testing.T) {
 	c.until(second, func(obj *object) bool { return len(obj.Status.Conditions) == 0 })
 }
 
-// TestAway: while no manager runs, a Pod is replaced and its request is deleted. The new Pod is not changed.
+// TestAway: if a Pod is replaced and its request is deleted while no manager runs, the next manager does not change
+// the new Pod.
 func TestAway(t *testing.T) {
 	c := idle(t)
 	pod := c.pod0()
@@ -216,7 +217,8 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// pod0 creates a Pod without a Node. Its readiness gate has the entry that the request named restart would make.
+// pod0 creates a Pod without a Node. The Pod's readiness gate has an entry like the entry of the request named
+// restart.
 func (c *cluster) pod0() *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
@@ -235,11 +237,11 @@ func (c *cluster) pod0() *corev1.Pod {
 }
 
 // TestTakeOver starts with objects that OpenKruise 1.9.0 has left: a request in progress, whose Pod is held and whose
-// status has a snapshot, and a request that waits for an agent. The manager writes nothing to the first request.
+// status has a snapshot, and a request that waits for an agent. The manager does not write the first request.
 // OpenKruise's agent then continues through v1alpha1.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
-	for _, name := range []string{"sim-03", "sim-06"} { // no Node is simulated for them
+	for _, name := range []string{"sim-03", "sim-06"} { // the kubelets of these Nodes are not simulated
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.create(node)
 		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), node) })

@@ -8,9 +8,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// keepRequest keeps in the cache, of a request's status, only the fields that the controller reads, because Nodes
-// determine the size of the status. A write of the status replaces the whole status, so no field that is missing in the
-// cache survives a write.
+// keepRequest copies into the cached object only those fields of a request's status that the controller reads,
+// because node agents determine the size of the whole status. The controller replaces the whole status, so a write
+// removes the fields that are missing in the cache.
 func keepRequest(kept, found client.Object) {
 	into, ok := kept.(*v1beta1.ContainerRecreateRequest)
 	from, same := found.(*v1beta1.ContainerRecreateRequest)

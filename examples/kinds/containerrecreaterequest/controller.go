@@ -96,10 +96,10 @@ func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err err
 	return o, err
 }
 
-// podOf returns the Pod of a request, or another Pod of the same name, or nil if there is none. Only the API server can
-// tell that a Pod does not exist: the cache may not show a new Pod yet, or may still show a deleted Pod. The cache
-// keeps only a part of most Pods, which is enough until the request is in progress. Once the request is in progress,
-// each version of its Pod is read once from the API server.
+// podOf returns the Pod with the name in a request, even if the UID differs, or nil if no such Pod exists. Only the
+// API server can tell that a Pod does not exist: the cache may not show a new Pod yet, or may still show a deleted
+// Pod. The cache keeps only some fields of most Pods; these fields are enough until the request is in progress. Once
+// the request is in progress, each version of its Pod is read once from the API server.
 func (r *Reconciler) podOf(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, ok := r.pods.Get(request.Namespace, request.Spec.PodName)
 	if ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID] {

@@ -36,7 +36,8 @@ const silence = time.Minute
 // skew is the tolerated difference between the clocks of Nodes and the controller.
 const skew = time.Minute
 
-// longestID is the largest length of a container ID that is copied, because a Node determines the length.
+// longestID is the largest length in bytes of a container ID that the controller copies. A longer ID can only come
+// from a hostile Node.
 const longestID = 256
 
 // longestMessage is the largest length of a message in a status, and mostConditions the largest number of conditions.
@@ -59,12 +60,14 @@ type observed struct {
 
 // plan says what a reconciliation must do; the fields are in the order of the writes.
 type plan struct {
-	// holds is true if the Pod must be made not ready, by adding the finalizer first and then closing the readiness
-	// gate. graces is true if the status then records the time.
+	// holds is true if the Pod must be made not ready: the finalizer is added first, and then the readiness gate is
+	// closed. graces is true if the status must then record the present time as the beginning of the unready grace
+	// period.
 	holds, graces bool
 	// status is the status to write.
 	status v1beta1.ContainerRecreateRequestStatus
-	// end is the reason why the controller completes the request; the code is empty if the controller does not.
+	// end is the reason why the controller completes the request; the code is empty if the controller does not
+	// complete the request.
 	end reason.Reason
 	// invalid is true if the request ends because its spec is invalid.
 	invalid bool
@@ -104,8 +107,8 @@ func decide(o *observed) plan {
 	return p
 }
 
-// trim removes from a status what a Node has written in addition to the request's containers, because a status that is
-// too large could not be completed.
+// trim removes from a status what a node agent has written in addition to the states of the request's containers,
+// because the API server would refuse the final write of a status that is too large.
 func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.ContainerRecreateRequestContainer) {
 	state, instance := once(containers), once(containers)
 	status.ContainerRecreateStates = slices.DeleteFunc(status.ContainerRecreateStates,
@@ -130,7 +133,8 @@ func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.C
 	short(&status.Message)
 }
 
-// once returns a function that returns true once for the name of each container, and false for all other calls.
+// once returns a function that returns true for the first call with the name of each container, and false for all
+// other calls.
 func once(containers []v1beta1.ContainerRecreateRequestContainer) func(name string) bool {
 	left := sets.New[string]()
 	for i := range containers {
@@ -149,7 +153,7 @@ func isOf(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
 		string(pod.UID) == request.Labels[apps.LabelRequestPodUID] && pod.DeletionTimestamp == nil
 }
 
-// gone returns the reason that the Pod of a request no longer exists.
+// gone returns the reason PodGone with the details why the Pod of a request no longer exists.
 func gone(o *observed) reason.Reason {
 	why := reason.Reason{Code: PodGone, Object: reason.Object{Kind: "Pod", Namespace: o.request.Namespace, Name: o.request.Spec.PodName}}
 	label := o.request.Labels[apps.LabelRequestPodUID]
@@ -175,8 +179,8 @@ func (p *plan) finish(o *observed, why reason.Reason, message string) {
 	p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
 }
 
-// cleanUp plans what is done for a request that has ended or is being deleted: the Pod is released, and the label by
-// which agents find the request is removed.
+// cleanUp plans what is done for a request that has ended or is being deleted: the Pod's readiness gate is opened,
+// and the label by which agents find the request is removed.
 func (p *plan) cleanUp(o *observed) {
 	p.releases = slices.Contains(o.request.Finalizers, apps.FinalizerRequestUnreadyAcquired)
 	_, p.deactivates = o.request.Labels[apps.LabelRequestActive]
@@ -185,7 +189,8 @@ func (p *plan) cleanUp(o *observed) {
 	}
 	if p.status.Phase != "" { // the API server refuses a status without a phase
 		p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
-		// Nodes write the completion time, and a time far in the future would keep the request for ever.
+		// Node agents write the completion time, and with a time far in the future the request would never be
+		// deleted.
 		if end := p.status.CompletionTime; end == nil || end.After(o.now.Add(skew)) {
 			p.status.CompletionTime = new(metav1.NewTime(o.now))
 		}
@@ -197,7 +202,7 @@ func (p *plan) cleanUp(o *observed) {
 	p.after, p.removes = step.After, step.Remove && !p.releases && !p.deactivates && apiequality.Semantic.DeepEqual(o.request.Status, p.status)
 }
 
-// carryOn plans the next step of a request that is in progress, or waits for other requests.
+// carryOn plans the next step of a request that is in progress, or that waits for other requests.
 func (p *plan) carryOn(o *observed) {
 	created, phase := o.request.CreationTimestamp.Time, o.request.Status.Phase
 	step := completion.Next(completion.Rules{Endless: true, Deadline: o.settings.deadline, Paths: completion.Paths{Deadline: "spec.activeDeadlineSeconds"}},
@@ -290,8 +295,8 @@ func hasGrace(status *v1beta1.ContainerRecreateRequestStatus) bool {
 	})
 }
 
-// withGrace returns the conditions with a condition that records since when the Pod is not ready. The condition
-// contains only the time, because v1alpha1 has fields for nothing else.
+// withGrace returns the conditions with a condition that records since when the Pod is not ready. Only the time of
+// the condition has a meaning, because v1alpha1 has a field only for the time.
 func withGrace(conditions []metav1.Condition, now time.Time) []metav1.Condition {
 	return append(without(conditions, apps.ConditionPreRecreateGrace), metav1.Condition{
 		Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace,

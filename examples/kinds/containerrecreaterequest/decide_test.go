@@ -67,7 +67,7 @@ func holding(obj *object) { obj.Finalizers = []string{"other", apps.FinalizerReq
 
 func inactive(obj *object) { delete(obj.Labels, apps.LabelRequestActive) }
 
-// graced adds to a request the condition that says since when the Pod is not ready.
+// graced adds to a request the condition PreRecreateGrace, which says since when the Pod is not ready.
 func graced(status metav1.ConditionStatus, since metav1.Time) func(*object) {
 	return func(obj *object) {
 		obj.Status.Conditions = append(obj.Status.Conditions, metav1.Condition{Type: "PreRecreateGrace", Status: status, Reason: "PreRecreateGrace", LastTransitionTime: since})
@@ -207,8 +207,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestWhyGone: the event contains more details than the message in the status, because users of OpenKruise compare
-// the message.
+// TestWhyGone: the event contains more details than the message in the status. The message equals OpenKruise's
+// message, because clients compare the text.
 func TestWhyGone(t *testing.T) {
 	other := podWith(func(pod *corev1.Pod) { pod.UID = "u2" })
 	ending := podWith(func(pod *corev1.Pod) { pod.DeletionTimestamp = new(at(1)) })
@@ -421,8 +421,8 @@ func TestManyWait(t *testing.T) {
 }
 
 // FuzzDecide decides about requests whose status may come from a hostile Node. Only the request's own Pod is changed,
-// and the time in the condition PreRecreateGrace stays. After a plan was carried out, no second plan is needed. The
-// plan depends on the input alone.
+// and the time in the condition PreRecreateGrace stays the same. After a plan was carried out, the next plan contains
+// no write. The plan depends on the input alone.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{}, 10)
 	f.Add([]byte{2, 1, 1, 1, 3, 0, 0, 1}, 20)

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// inLine is the number of waiting requests for a Pod whose conditions name the request in progress. When a request
-// ends, only these conditions are changed, however many requests wait.
+// inLine is how many of the waiting requests for a Pod have a condition that names the request in progress. When a
+// request ends, only these conditions are changed, however many requests wait.
 const inLine = 10
 
 // turns returns the requests for a Pod in the order in which node agents handle the requests, and for each request the

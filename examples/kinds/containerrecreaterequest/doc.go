@@ -7,19 +7,18 @@
 //   - Admission validates a request, and copies into the request what the agent must know about the Pod but cannot
 //     read.
 //   - The agent writes the phase and the states of containers, and completes the request.
-//   - The controller in this package does everything else; the function decide plans what to do. If the request demands
-//     this, the controller makes the Pod not ready while the request is in progress, and records since when. The
-//     controller writes the new instances of the containers into the status. It completes requests that no agent can
-//     complete, because the Pod was deleted or has ended, no agent responds, or the deadline has passed. After the end,
-//     the controller opens the Pod's readiness gate, removes the label for agents, and deletes the request when its TTL
-//     has passed.
+//   - The controller in this package does everything else; the function decide plans what to do. If the request has
+//     an unreadyGracePeriodSeconds, the controller makes the Pod not ready while the request is in progress, and
+//     records since when. The controller writes the new instances of the containers into the status. It completes
+//     requests that no agent can complete, because the Pod was deleted or has ended, no agent responds, or the
+//     deadline has passed. After the end, the controller opens the Pod's readiness gate, removes the label for
+//     agents, and deletes the request when its TTL has passed.
 //
 // Differences from OpenKruise:
 //
 //   - An instance of a container is recognized as new by its ID, not by its start time, because the clocks of Node and
 //     API server differ.
-//   - The controller does not poll. All that the controller publishes comes from the Pod's status, whose changes cause
-//     events, and all deadlines are known in advance.
+//   - The controller does not poll: changes of the Pod's status cause events, and all deadlines are known in advance.
 //   - The condition of a waiting request names the request for which it waits, and says whether that request has a
 //     deadline.
 //   - Agent and controller cannot overwrite each other's end of a request, because each write requires the version of

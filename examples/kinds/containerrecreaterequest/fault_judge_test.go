@@ -82,7 +82,7 @@ func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 	current, _ := w.Server.Stored(obj, client.ObjectKeyFromObject(obj)).(*object)
 	if current == nil || current.UID != obj.UID || api.HasEnded(&current.Status) || current.DeletionTimestamp != nil || w.lied[obj.UID] {
-		return // the agent is late
+		return // the agent acts on an old version of the request
 	}
 	if held, needless := w.holds(obj); obj.Spec.Strategy.UnreadyGracePeriodSeconds != nil && !held && !needless {
 		w.Failf("served", "Pod %s serves, conditions %v", pod.Name, pod.Status.Conditions)
@@ -151,8 +151,8 @@ func (w *story) judgeEnd(before, after *object) {
 	}
 }
 
-// judgeMetadata checks that the finalizer is removed after the entry in the readiness gate, and the label when the
-// request has ended.
+// judgeMetadata checks that the finalizer is removed only after the entry in the readiness gate, and the label for
+// agents only when the request has ended.
 func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
 	over := api.HasEnded(&before.Status) || before.DeletionTimestamp != nil
 	held, _ := w.holds(before)

@@ -34,7 +34,8 @@ import (
 // of service. No end is overwritten. In the end every request has ended, and has left nothing behind.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, faults(t), 3) }
 
 func faults(t testing.TB) chaos.Plan {
@@ -135,7 +136,7 @@ func (w *story) makePod(name string) {
 	}
 	w.must(w.User.Create(context.Background(), pod))
 	w.Logf("user: creates Pod %s, gates %v", name, pod.Spec.ReadinessGates)
-	if w.Chance(50) { // the kubelet reports before the caches are up to date
+	if w.Chance(50) { // the kubelet writes the Pod's status before the caches are up to date
 		w.Nodes.Schedule(pod, "n1")
 		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 		w.Nodes.Run(pod.UID)
@@ -240,7 +241,8 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// report writes the status of a request if the version is the version that was read. A late agent gets a conflict.
+// report writes the status of a request if the stored version is the version that the agent has read. An agent with
+// an old version gets a conflict.
 func (w *story) report(obj *object) bool {
 	err := w.User.Status().Update(context.Background(), obj)
 	if !apierrors.IsConflict(err) {
@@ -347,7 +349,7 @@ func (w *story) reportStates(obj *object) bool {
 	return true
 }
 
-// check records the instances of containers.
+// check records the container instances that the Pods' statuses show.
 func (w *story) check() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		for i := range pod.Status.ContainerStatuses {

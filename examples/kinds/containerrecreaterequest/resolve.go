@@ -24,7 +24,7 @@ type settings struct {
 	minStarted, grace, unready, deadline, ttl *time.Duration
 }
 
-// minDeadline is the smallest activeDeadlineSeconds that is allowed, because agent and controller need this time to
+// minDeadline is the smallest allowed activeDeadlineSeconds, because agent and controller need a few seconds to
 // react.
 const minDeadline = 3
 

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// FuzzFaults: agent and admission find the same faults in any spec. Values that only admission may set are left out:
-// admission refuses such values in a new request, and then writes them.
+// FuzzFaults: agent and admission find the same faults in any spec. The test leaves out values that only admission
+// may set: admission refuses such values in a new request, and then sets the values itself.
 func FuzzFaults(f *testing.F) {
 	admits := endpoint(admission.Options{Gates: map[apps.Gate]bool{apps.GateKruiseDaemon: true}}).Admit
 	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.ContainerRecreateRequest]{

@@ -43,8 +43,8 @@ func validatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.E
 		return field.ErrorList{field.NotFound(path, name)}
 	case pod.DeletionTimestamp != nil:
 		return field.ErrorList{field.Invalid(path, name, "the Pod is being deleted; name one that runs")}
-	// The controller of sidecars may set the Pod's phase before the last sidecars have ended, and these sidecars may
-	// still be restarted.
+	// The controller that stops sidecars after the main containers may set the Pod's phase before the last sidecars
+	// have ended. Such sidecars may still be restarted.
 	case podstate.HasEnded(pod) && !podstate.IsTrue(pod, apps.ConditionSidecarTerminated):
 		return field.ErrorList{field.Invalid(path, name,
 			"the Pod has ended with phase "+string(pod.Status.Phase)+"; name one that runs")}
@@ -101,8 +101,8 @@ func validateUpdate(obj, old *v1beta1.ContainerRecreateRequest) field.ErrorList 
 	return errs
 }
 
-// validateV1alpha1 returns an error for a change that would be lost in the conversion to v1beta1: a change of the time
-// since when the Pod is not ready. old is nil on creation.
+// validateV1alpha1 returns an error for a change that the conversion to v1beta1 would lose: a change of the field
+// with the time since which the Pod is not ready. old is nil on creation.
 func validateV1alpha1(obj, old *v1alpha1.ContainerRecreateRequest) field.ErrorList {
 	if old == nil {
 		return nil

@@ -98,15 +98,15 @@ func (r *Reconciler) wakeLine(q queue, object client.Object) {
 	}
 }
 
-// line returns the first requests for the Pod of a request, in their order: the request in progress, and the waiting
-// requests whose conditions name the request in progress.
+// line returns the first requests for the Pod of a request, in the order in which agents handle the requests: the
+// request in progress, and the waiting requests whose conditions name the request in progress.
 func (r *Reconciler) line(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	order, _ := turns(r.rivals(request))
 	return order[:min(len(order), inLine+2)]
 }
 
-// add enqueues each request only once, because otherwise a worker could take a request between two additions, and
-// reconcile the request twice.
+// add adds each request to the queue only once, because a worker could take a request from the queue between two
+// additions, and would then reconcile the request twice.
 func add(q queue, requests ...*v1beta1.ContainerRecreateRequest) {
 	added := map[string]bool{}
 	for _, request := range requests {

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// knowing returns a reconciler whose cache contains the requests.
+// knowing returns a Reconciler whose cache contains the given requests.
 func knowing(t *testing.T, requests ...*object) *Reconciler {
 	t.Helper()
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{}, &object{}, 0, toolscache.Indexers{})

@@ -139,7 +139,7 @@ func TestValidateDaemonSet(t *testing.T) {
 	}
 }
 
-// TestDaemonSetsAreDeleted: deletion protection does not cover DaemonSets.
+// TestDaemonSetsAreDeleted: a DaemonSet can be deleted even if the DaemonSet has the label for deletion protection.
 func TestDaemonSetsAreDeleted(t *testing.T) {
 	object := admissiontest.Edit(t, small(t, "v1beta1"), "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
 	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}}
@@ -180,8 +180,8 @@ func TestConvertDaemonSet(t *testing.T) {
 	}
 }
 
-// TestWarnOfCrowdedSurge: a single warning is returned if maxSurge asks for a second Pod on a Node that can run only
-// one.
+// TestWarnOfCrowdedSurge: the webhook returns a single warning if maxSurge asks for a second Pod on each Node, and
+// the template, for example by a host port, allows only one Pod on a Node.
 func TestWarnOfCrowdedSurge(t *testing.T) {
 	crowded := func(more ...string) tree {
 		object := small(t, "v1beta1", append(more, "  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxSurge: 1, maxUnavailable: 0}}")...)

@@ -50,7 +50,7 @@ type Reconciler struct {
 	fits    *ownercache.Memo[*v1beta1.DaemonSet, *fit]
 }
 
-// turn is a reconciliation over a DaemonSet.
+// turn is a single reconciliation of a DaemonSet.
 type turn = executor.Turn[*v1beta1.DaemonSet]
 
 // Setup adds the controller of DaemonSets, and the controller that finishes updates of their Pods, to the manager. The
@@ -84,7 +84,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// watch adds event sources besides a DaemonSet's own Pods: Nodes, and Pods that could be adopted.
+// watch adds event sources in addition to the DaemonSet's own Pods: Nodes, and Pods that the DaemonSet could adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.Of(set).selects(pod) })(b)
 	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.Of(set).claim(node) })(b)
@@ -143,7 +143,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		}),
 		func() error {
 			if len(d.relabel) > 0 || d.keepTwins {
-				return nil // otherwise a Pod would be updated to a revision that no longer exists
+				return nil // a Pod still refers to such a revision
 			}
 			return t.Pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {
 				return history.Delete(ctx, t.Client, o.twins)

@@ -39,7 +39,7 @@ type observation struct {
 	// twins are revisions besides the newest revision that have the same template as the newest revision. Pods at a
 	// twin need no update.
 	twins []*appsv1.ControllerRevision
-	// restarts is what the reconciliation knows about the requested restart.
+	// restarts is the state of the containers whose restart the spec requests.
 	restarts *restart.View
 	// downloads is nil if no image is pulled before a rollout.
 	downloads *predownload.View
@@ -49,9 +49,9 @@ type observation struct {
 // the first step that changes an object.
 type todo struct {
 	release, adopt []*corev1.Pod
-	// relabel are Pods at a twin: a revision besides the newest with the same template. Such a Pod only needs the label
-	// of the newest revision. keepTwins is true if further Pods still need a twin, because the recorded state of their
-	// update in progress names the twin.
+	// relabel are Pods whose revision is a twin: an older revision with the same template as the newest revision.
+	// Such a Pod only needs the label of the newest revision. keepTwins is true if twins must not be deleted yet,
+	// because the update state of other Pods names a twin.
 	relabel   []*corev1.Pod
 	keepTwins bool
 	step      pernode.Step
@@ -59,14 +59,14 @@ type todo struct {
 	update    []*corev1.Pod
 	// burst is the largest number of Pods that one reconciliation may create, delete or update.
 	burst int
-	// odd are valid values of the spec that probably have an unintended effect; held are the hooks and budgets for
-	// which Pods wait.
+	// odd are valid values of the spec that probably have an unintended effect; held are the lifecycle hooks and the
+	// disruption budgets for which Pods wait.
 	odd, held reason.List
 	restart   *restart.Plan
 	download  *predownload.Plan
 }
 
-// decide plans a whole reconciliation from its argument alone. The error says what is invalid in the spec.
+// decide plans a whole reconciliation. The decision depends on o alone. The error says what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{release: o.pods.NotSelected}
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
@@ -102,8 +102,8 @@ func decide(o *observation) (*todo, error) {
 	return t, nil
 }
 
-// downloadRules returns the rules by which images are pulled before the rollout. A DaemonSet's new Pod runs on the Node
-// of the old Pod, so Pods to be recreated gain, too.
+// downloadRules returns the rules by which images are pulled before the rollout. A DaemonSet's new Pod runs on the
+// Node of the old Pod, so images are also pulled for Pods that will be recreated.
 func (o *observation) downloadRules(spec pernode.Spec, fitting int) predownload.Rules {
 	return predownload.Rules{
 		Settings: o.settings.download, Replicas: fitting, IsShort: spec.OnDelete || spec.Partition == 0 && spec.MaxUnavailable >= fitting,
@@ -135,7 +135,7 @@ func (o *observation) restartRules(spec pernode.Spec) restart.Rules {
 	}
 }
 
-// isAtTwin reports whether a Pod is at a twin of the newest revision.
+// isAtTwin reports whether the revision of a Pod is one of the twins.
 func isAtTwin(pod *corev1.Pod, twins []*appsv1.ControllerRevision) bool {
 	return slices.ContainsFunc(twins, func(twin *appsv1.ControllerRevision) bool {
 		return revision.Same(pod.Labels[apps.LabelRevision], twin.Name)
@@ -193,8 +193,8 @@ func (f *fit) claim(node *corev1.Node) claim {
 	return c
 }
 
-// describe assigns the Pods to their Nodes. If the DaemonSet has a template generation, Pods with the same generation
-// count as updated.
+// describe assigns the Pods to their Nodes. If the DaemonSet has the annotation with a template generation, Pods with
+// the same generation in a label count as updated.
 func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	perNode, generation := o.pods.PerNode(options), o.set.Annotations[apps.AnnotationTemplateGeneration]
 	if generation == "" && len(o.twins) == 0 {
@@ -214,8 +214,8 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 	return perNode
 }
 
-// explainSurge completes the explanation of an update that waits because a new Pod cannot run beside the old Pod: a
-// higher limit would not help.
+// explainSurge changes the reason why updates wait for maxSurge, if a new Pod cannot run beside the old Pod on the
+// same Node: the changed reason does not suggest a higher maxSurge.
 func explainSurge(limits reason.List, crowding *crowding) reason.List {
 	for i := range limits {
 		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {

@@ -146,7 +146,7 @@ func drawnPods(set *v1beta1.DaemonSet, data []byte) (pods []*corev1.Pod) {
 }
 
 // checkDecision checks that all Pods belong to the DaemonSet, and each is in a single list. A Node gets a Pod only if
-// it fits, and if it runs no Pod or its old Pod is replaced.
+// the Node fits, and if either no Pod runs on the Node or the Node's old Pod is replaced.
 func checkDecision(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	in := map[string]string{}

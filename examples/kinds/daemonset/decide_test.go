@@ -173,7 +173,8 @@ func (o *observer) must(err error) {
 	}
 }
 
-// written returns a revision of a template with a name, as another writer would store the revision.
+// written returns a ControllerRevision of a template with the given name, as another controller would store the
+// revision.
 func (o *observer) written(set *v1beta1.DaemonSet, name string, template *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
 	o.t.Helper()
 	decision, err := o.histories.Of(revision.OwnerOf(set, v1beta1.GroupVersion.WithKind("DaemonSet")), nil, nil).Decide(template)
@@ -352,7 +353,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestBurstOfNone: a burst of 0 would prevent all work, so a condition says so.
+// TestBurstOfNone: a burstReplicas of 0 prevents all work, so a condition reports the value.
 func TestBurstOfNone(t *testing.T) {
 	for burst, odd := range map[string]int{"0": 1, "0%": 1, "1%": 0, "1": 0} {
 		t.Run(burst, func(t *testing.T) {

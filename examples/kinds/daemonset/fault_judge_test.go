@@ -21,14 +21,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// endings identifies Pods that end one after the other on a Node, during the same spec and the same process.
+// endings identifies Pods that end one after the other on the same Node, while neither the DaemonSet's spec nor the
+// controller's process changes.
 type endings struct {
 	process    int
 	node       string
 	generation int64
 }
 
-// ending contains the earliest time of the next deletion, and the pause before the previous deletion.
+// ending contains the earliest time of the next deletion of an ended Pod, and the pause before the previous deletion.
 type ending struct {
 	next time.Time
 	wait time.Duration
@@ -97,8 +98,8 @@ func (w *story) judgeRestart(v *sight, x *chaos.Write) {
 	})
 }
 
-// judgeHistory checks that the controller deletes no revision that has a Pod, because nothing else shows the Pod's
-// template.
+// judgeHistory checks that the controller deletes no revision that has a Pod, because only the revision contains the
+// Pod's template.
 func (w *story) judgeHistory(v *sight, rev *appsv1.ControllerRevision) {
 	for _, pod := range v.pods {
 		if !v.unsure && runs(pod) && revision.Same(pod.Labels[apps.LabelRevision], rev.Name) {
@@ -149,8 +150,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeFirst checks the order in which Nodes get Pods that the partition allows. The order must be the order of the
-// update.
+// judgeFirst checks the order in which Nodes get their first Pods if the partition limits the creation of Pods. The
+// order must be the order of an update.
 func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	partition := v.partition()
 	if scale := v.owner.Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling || partition == 0 || v.onDelete() {
@@ -196,7 +197,7 @@ func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	}
 }
 
-// judgeTurn checks that the update of this Pod is allowed now.
+// judgeTurn checks that the controller updates this Pod in the right order and within the partition.
 func (w *story) judgeTurn(v *sight, p *place, pod *corev1.Pod) {
 	switch ru := v.rolling(); {
 	case v.onDelete() || ptr.Deref(ru.Paused, false):
@@ -267,7 +268,7 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 	if v.isUnfit(p, pod) {
 		return true
 	}
-	// Of two Pods, the old Pod may be deleted when it is no longer needed.
+	// Of two Pods on a Node, the old Pod may be deleted if the new Pod is available or the old Pod is not.
 	return v.surge() > 0 && v.isOutdated(pod) && len(p.newest) > 0 && (slices.ContainsFunc(p.newest, v.isAvailable) || !podstate.IsReady(pod))
 }
 
@@ -288,8 +289,8 @@ func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	w.ended[key] = ending{v.now.Add(wait), wait, v}
 }
 
-// judgeUpdate checks that the controller takes a Pod out of service for an update only if the Pod is next, and if
-// enough Pods are available.
+// judgeUpdate checks that the controller takes a Pod out of service for an update only if the Pod is next in the
+// update order, and if enough Pods are available.
 func (w *story) judgeUpdate(v *sight, p *place, pod *corev1.Pod) {
 	if p == nil {
 		w.Failf("reason", "Pod %s is updated without a Node", pod.Name)
@@ -409,8 +410,9 @@ func (w *story) convergedRevisions(v *sight, missing int) {
 			w.Failf("converged", "Pod %s is at revision %s, the newest is %s", pod.Name, label, v.owner.Status.UpdateRevision)
 		}
 	}
-	// A Node with an unwanted Pod takes part in the update, but not in the creation by the partition. So a Node may wait
-	// for its Pod although updates on other Nodes are possible, and delay these updates.
+	// A Node with an unwanted Pod counts for the partition of updates, but not for the partition that limits the
+	// creation of Pods. So a Node may lack its Pod for a valid reason, and the missing Pod may delay updates on other
+	// Nodes.
 	unfit := slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.pods) > 0 })
 	if !v.onDelete() && (missing == 0 || !unfit) {
 		for _, p := range v.kept() {
@@ -453,7 +455,7 @@ func (w *story) convergedStatus(v *sight) {
 		s.NumberUnavailable != desired-have || s.UpdatedNumberScheduled != updated || s.NumberMisscheduled != misscheduled || s.ObservedGeneration != v.owner.Generation {
 		w.Failf("converged", "status %+v; %d desired, %d there, %d updated, %d on other Nodes", s, desired, have, updated, misscheduled)
 	}
-	// Old Pods on Nodes that the update leaves out stay until the partition lets the update end.
+	// Old Pods on Nodes that updates leave out stay until the partition is 0.
 	held := v.prune && v.partition() > 0 && slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.old) > 0 })
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Conditions.Drop(apps.ConditionContainersRestarted)

@@ -114,8 +114,8 @@ func swap(node *corev1.Node, key, one, other string) {
 	node.Labels[key] = one
 }
 
-// admitPending makes room for waiting Pods that were created for their Node earlier, or by another writer. Such a Pod
-// would delay an update for a valid reason.
+// admitPending changes Nodes so that Pods that wait for a Node can run there. A waiting Pod would delay the update
+// for a valid reason, and the test could not end.
 func (w *story) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		node, ok := w.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
@@ -128,8 +128,8 @@ func (w *story) admitPending() {
 	}
 }
 
-// meddle puts a Pod of another writer on a Node: an orphan to adopt, with or without a Node name, a Pod of another
-// owner, or a Pod with the name of the controller's next Pod on the Node.
+// meddle creates a Pod as another client: an orphan to adopt, with or without a Node name, a Pod of another owner, or
+// a Pod with the name that the controller will give the next Pod on a Node.
 func (w *story) meddle() {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].Name

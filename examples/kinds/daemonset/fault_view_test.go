@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
-// whether an earlier write was carried out do not count.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls before the first
+// call that only check the result of an earlier write do not count.
 type sight struct {
 	owner *v1beta1.DaemonSet
 	now   time.Time
@@ -41,13 +41,14 @@ type sight struct {
 
 	// adoptable are Pods that were selected and had no controller at some time during the reconciliation.
 	adoptable map[types.UID]bool
-	// inDoubt is true if writes were unanswered when the reconciliation began. decided is true after the Pods were read.
+	// inDoubt is true if earlier writes had got no response when the reconciliation began. decided is true after the
+	// Pods were read.
 	inDoubt, decided bool
 	// unsure is true if the time at which the Pods were read is unknown.
 	unsure bool
 
-	// touched are Pods that the reconciliation has begun to delete or update. taken are the Nodes that lack an available
-	// Pod because of this.
+	// touched are Pods that the reconciliation has begun to delete or update. taken are the Nodes that lack an
+	// available Pod because of these deletions and updates.
 	touched map[types.UID]bool
 	taken   map[string]bool
 	// made counts the Pods that the reconciliation has created: first counts Pods on empty Nodes, and beside counts Pods
@@ -84,8 +85,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		}
 	}
 	begins := call == nil || v.asks(call)
-	// Before an adoption, the reconciliation reads its owner. If there are Pods to adopt and unanswered writes, this
-	// read may also be a check of an earlier write.
+	// Before an adoption, the reconciliation reads the DaemonSet from the API server. If there are Pods to adopt, and
+	// an earlier write has got no response, the read may instead be a check of this write.
 	v.unsure = v.unsure || call != nil && begins && call.Resource.Resource == "daemonsets" && len(v.adoptable) > 0
 	if v.decided = v.decided || !begins && !syncsHistory(call); v.decided {
 		return
@@ -192,7 +193,8 @@ func (v *sight) desired() (n int) {
 func (v *sight) partition() int { return share(v.rolling().Partition, v.desired(), 0) }
 func (v *sight) surge() int     { return share(v.rolling().MaxSurge, v.desired(), 99) }
 
-// most is how many Nodes may lack an available Pod before the controller takes another Pod out of service.
+// most is the largest number of Nodes without an available Pod with which the controller may still take another Pod
+// out of service.
 func (v *sight) most() int {
 	return max(share(v.rolling().MaxUnavailable, v.desired(), 99), 1)
 }
@@ -275,7 +277,7 @@ func (v *sight) serves(p *place) bool {
 	return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable)
 }
 
-// waiting returns the Nodes that have no Pod because Pods are created by the partition.
+// waiting returns the Nodes that have no Pod yet because the partition limits the creation of Pods.
 func (v *sight) waiting() map[string]bool {
 	out := map[string]bool{}
 	scale := v.owner.Spec.ScaleStrategy
@@ -309,9 +311,9 @@ func (v *sight) holdsNewest(p *place) bool {
 	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return !v.isOutdated(pod) })
 }
 
-// isUnfit reports whether the update may delete a Pod because its Node should have none. The first case is an old Pod
-// that may only stay: if this Pod is available, more Nodes have an available Pod than wanted. The second case is a
-// new Pod beside an old Pod on a Node that did not accept the new Pod.
+// isUnfit reports whether the update may delete a Pod because the Pod's Node should have no Pod. In the first case,
+// the Pod is old and not available, or more Nodes than wanted have an available Pod. In the second case, the Pod is
+// new, and still waits beside an old Pod because the Node does not accept the new Pod.
 func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
 	leftOut := v.prune && !slices.ContainsFunc(v.places, func(o *place) bool { return o.run && !o.excluded && len(o.old) > 0 })
 	takesPart := leftOut || !v.prune && v.surge() > 0 && slices.Contains(v.kept(), p)
@@ -334,8 +336,9 @@ func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
 	return more > 0
 }
 
-// kept returns the Nodes that may be at the newest revision: Nodes that are already, Nodes whose update has begun,
-// and then, from the highest name on, Nodes that the selector does not exclude, until only the partition is left.
+// kept returns the Nodes whose Pods may be at the newest revision: first Nodes with an updated Pod, then Nodes whose
+// update has begun, then Nodes that the selector does not exclude, in descending order of their names. As many Nodes
+// as the partition says are left out.
 func (v *sight) kept() (kept []*place) {
 	all, waiting := 0, v.waiting()
 	var updated, under, old []*place

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// FuzzFaults: controller and admission find the same faults in any spec.
+// FuzzFaults: for any spec, the controller and admission find the same invalid values.
 func FuzzFaults(f *testing.F) {
 	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.DaemonSet]{
 		Object: func(spec []byte) (objects []*v1beta1.DaemonSet, ok bool) {

@@ -127,7 +127,7 @@ func TestProgressive(t *testing.T) {
 	c.untilPods("agent", tenNodes...)
 }
 
-// TestStandard checks a rollout that replaces Pods at every event: each old Pod is deleted before the new Pod is
+// TestStandard checks, at every event, a rollout that replaces Pods: each old Pod is deleted before the new Pod is
 // created, and at most two Nodes lack a Pod.
 func TestStandard(t *testing.T) {
 	t.Parallel()
@@ -309,8 +309,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestHistory: the limit counts all old revisions, and revisions in use are kept. If a revision was written twice, no
-// Pod is deleted because of the second copy.
+// TestHistory: all old revisions count for the history limit, and revisions in use are kept. If a revision was
+// written twice, no Pod is deleted because of the second copy.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -357,7 +357,8 @@ func TestCollision(t *testing.T) {
 	taken := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}, Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
 	}
-	// The garbage collector would delete the object, too, but only after learning of the kind.
+	// The garbage collector would delete the object, too, but only after the next discovery of the API server's
+	// kinds.
 	if err := client.IgnoreNotFound(c.Delete(t.Context(), taken.DeepCopy())); err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +398,8 @@ func (c *cluster) untilRevisions(about string, want int) {
 	})
 }
 
-// TestEnded: a Pod that has ended is replaced at once; the next Pod on this Node only after a pause.
+// TestEnded: a Pod that has ended is replaced at once; if the new Pod ends as well, a replacement follows only after
+// a pause.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// crowding is the reason why the new Pod of an update with maxSurge cannot run beside the old Pod on the same Node. On
-// such a Node the update never completes.
+// crowding is the reason why the new Pod of an update with maxSurge cannot run beside the old Pod on the same Node.
+// On such a Node an update with maxSurge never completes.
 type crowding struct {
 	// Path and Value are the field of the template that prevents both Pods on a Node, and the value of the field.
 	Path, Value string
@@ -21,7 +21,7 @@ type crowding struct {
 	Certain bool
 }
 
-// crowdingRemedy is the remedy that reasons about crowding give.
+// crowdingRemedy is what messages about two Pods that cannot share a Node advise the user to do.
 const crowdingRemedy = "set maxSurge to 0 and maxUnavailable to 1 or more, so that the old Pod goes first, or take the host port out of the template"
 
 func (c *crowding) String() string {

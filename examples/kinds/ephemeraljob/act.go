@@ -21,7 +21,8 @@ import (
 // again is the wait before the next reconciliation if the cache does not show the newest state.
 const again = time.Second
 
-// addToPod is the fanout task for a single Pod, because a policy may refuse one Pod and accept another.
+// addToPod returns a fanout task that covers a single Pod: if the API server refuses the containers for a Pod, only
+// the task of this Pod is delayed.
 func addToPod() fanout.Task { return fanout.Task{Name: "add containers to a Pod"} }
 
 // inject adds the containers to Pods, up to the number of Pods in which the job may have running containers at the
@@ -76,7 +77,8 @@ func setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) 
 	})
 }
 
-// letGo removes the finalizer from a job that is being deleted, and sends an event about containers that still run.
+// letGo removes the finalizer from a job that is being deleted, and sends an event that names the Pods in which the
+// job's containers still run.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if names := goesOn(r.pods.In(v.Owner.Namespace), v.Owner.UID); len(names) > 0 && slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
 		r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventContainersGoOn, "Kubernetes cannot remove ephemeral containers: the job's containers go on in Pods "+

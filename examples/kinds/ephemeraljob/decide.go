@@ -36,7 +36,7 @@ type decision struct {
 	Status v1alpha1.EphemeralJobStatus
 }
 
-// decide plans a whole reconciliation for a job with valid settings, from its argument alone.
+// decide plans a whole reconciliation for a job with valid settings. The decision depends on o alone.
 func decide(o *observation) *decision {
 	s := survey(o)
 	d := &decision{Step: completion.Next(o.Settings.rules, s.progress(&o.Job.Status), o.Now), Open: s.open}

@@ -111,7 +111,8 @@ func dying(p *corev1.Pod)      { p.DeletionTimestamp = timeAt(1) }
 func over(p *corev1.Pod)       { p.Status.Phase = corev1.PodSucceeded }
 func unlabelled(p *corev1.Pod) { p.Labels = nil }
 
-// told returns a decision in one line: the phase with numbers, the Pods that get containers, and the conditions.
+// told returns a decision as a line of text: the phase with numbers, the Pods that get containers, and the
+// conditions.
 func told(d *decision) string {
 	s := &d.Status
 	text := fmt.Sprintf("%s match=%d running=%d waiting=%d succeeded=%d failed=%d", s.Phase, s.Matches, s.Running, s.Waiting, s.Succeeded, s.Failed)
@@ -264,7 +265,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestMark: each added container has the job's UID in its environment, once.
+// TestMark: the environment of each added container contains the job's UID exactly once.
 func TestMark(t *testing.T) {
 	j := job(containers("x", "y"), func(j *v1alpha1.EphemeralJob) {
 		j.Spec.Template.EphemeralContainers[1].Env = []corev1.EnvVar{{Name: apps.EnvEphemeralJobID, Value: "forged"}, {Name: "A", Value: "b"}}

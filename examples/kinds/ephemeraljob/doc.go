@@ -2,17 +2,17 @@
 // existing Pods, to a few Pods at a time.
 //
 // A reconcile of a job has four steps: observe, decide, act, report. The function resolve parses and validates each
-// spec once, and the function decide decides what to do. Both are pure, and package completion contains the rules that
-// all jobs share. The Pods are controlled by other owners. Each container of the job has the job's UID in its
-// environment. So the Pods themselves show where the job has added containers, even if a response was lost or the
-// controller has crashed.
+// spec once, and the function decide decides what to do. Both functions are pure, and package completion contains the
+// rules that all kinds of jobs share. The Pods have other owners. Each container that the job has added has the job's
+// UID in its environment. So the Pods themselves show where the job has added containers, even if a response of the
+// API server was lost or the controller has crashed.
 //
 // # Parallelism
 //
-// A Pod counts as busy from the patch that adds the containers until all containers of the job have ended, even if the
-// Node has not reported the containers yet. So a delayed report never makes more Pods busy than the job allows. A
-// container that cannot start counts as well: the condition JobWaiting says why it cannot, and no further Pod gets a
-// container that would wait in the same way and could never be removed.
+// A Pod counts as busy from the patch that adds the containers until all containers of the job have ended, even if
+// the Node has not reported the containers yet. So a delayed report never makes more Pods busy than the job allows. A
+// Pod whose container cannot start is busy as well: the condition JobWaiting gives the reason, and no further Pod
+// gets a container that would also wait and could never be removed.
 //
 // # The end
 //

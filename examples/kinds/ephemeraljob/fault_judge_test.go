@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is the input of a reconciliation: the objects in the caches before the first call. Calls that only check
-// whether an earlier write was carried out do not count.
+// sight is the input of a reconciliation: the objects in the caches before the first call. Calls before the first
+// call that only check the result of an earlier write do not count.
 type sight struct {
 	owner *v1alpha1.EphemeralJob
 	pods  map[types.UID]*corev1.Pod
@@ -68,7 +68,8 @@ func markOf(c *corev1.EphemeralContainer) string {
 	return ""
 }
 
-// stand says what a Pod means for a job: "open", "taken", "busy", "well" or "failed".
+// stand returns the state of a Pod for a job: "open" for a Pod without the containers, "taken" if another client has
+// used a container name, "busy", "well" or "failed".
 func stand(j *v1alpha1.EphemeralJob, pod *corev1.Pod) string {
 	own, taken, ended, failed := 0, false, 0, false
 	for i := range pod.Spec.EphemeralContainers {
@@ -181,8 +182,8 @@ func (w *story) judgeAddition(v *sight, before, after *corev1.Pod) {
 	w.judgeNumbers(v, name)
 }
 
-// judgeNumbers compares the Pods that have containers now, as far as the controller could know these Pods, with the
-// limits.
+// judgeNumbers compares the number of Pods that have containers now with the limits. Only Pods that the controller
+// could know count.
 func (w *story) judgeNumbers(v *sight, name string) {
 	busy, have := 0, 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

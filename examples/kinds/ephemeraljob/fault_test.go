@@ -33,7 +33,8 @@ func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -55,7 +56,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 

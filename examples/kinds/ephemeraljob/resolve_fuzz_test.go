@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// FuzzFaults: controller and admission find the same faults in any spec.
+// FuzzFaults: for any spec, the controller and admission find the same invalid values.
 func FuzzFaults(f *testing.F) {
 	faulttest.Fuzz(f, faulttest.Sides[*v1alpha1.EphemeralJob]{
 		Object: func(spec []byte) (objects []*v1alpha1.EphemeralJob, ok bool) {
@@ -31,7 +31,8 @@ func FuzzFaults(f *testing.F) {
 	})
 }
 
-// ownRules returns rules that only admission checks: the values are required, but the API server sets defaults.
+// ownRules returns the errors that only admission reports: fields without a value, for which the API server sets
+// defaults in a Pod.
 func ownRules() (out []string) {
 	for _, i := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"} {
 		for _, name := range []string{"imagePullPolicy", "terminationMessagePolicy"} {

@@ -22,7 +22,7 @@ const (
 	Initialized reason.Code = "Initialized"
 	// JobSucceeded means that the containers have ended successfully in all wanted Pods.
 	JobSucceeded reason.Code = "JobSucceeded"
-	// CreateFailed means that containers of a job have failed in Pods. OpenKruise has chosen the name of the code.
+	// CreateFailed means that containers of a job have failed in Pods. The name is the name that OpenKruise uses.
 	CreateFailed reason.Code = "CreateFailed"
 	// SomePodsFailed means that a job has ended, and that the containers have succeeded in some Pods and failed in
 	// others.
@@ -86,7 +86,8 @@ func (s *seen) phase(step completion.Step) v1alpha1.EphemeralJobPhase {
 	return v1alpha1.EphemeralJobUnknown
 }
 
-// ends says in how many Pods the containers have succeeded, and in how many failed.
+// ends returns a text with the number of Pods in which the containers have succeeded, and the number of Pods in which
+// containers have failed.
 func (s *seen) ends() string {
 	text := fmt.Sprintf("of %d Pods %d have succeeded and %d have failed", s.wanted, len(s.pods[podstate.Succeeded]), len(s.pods[podstate.Failed]))
 	if names := slices.Sorted(slices.Values(s.pods[podstate.Failed])); len(names) > 0 {

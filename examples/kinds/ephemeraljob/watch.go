@@ -21,8 +21,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are collected before a job is reconciled, because a reconciliation reads all Pods of a
-// namespace.
+// gather is how long events of Pods are collected before a job is reconciled, because a reconciliation reads all Pods
+// of a namespace.
 const gather = 100 * time.Millisecond
 
 // watch adds event sources: jobs are enqueued when Pods are created or deleted, change their labels, or report

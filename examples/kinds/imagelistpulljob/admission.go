@@ -16,8 +16,8 @@ import (
 )
 
 // endpoint returns the admission rules that default and validate ImageListPullJobs. While the feature gate
-// ImagePullJobGate is off, no job can be written. The manager creates the jobs of the images, so the author of the list
-// must be able to read the pull secrets, also after a change of the list.
+// ImagePullJobGate is off, no job can be written. The manager creates an ImagePullJob for each image, so the user who
+// creates or changes the ImageListPullJob must have the right to read the pull Secrets.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ImageListPullJob, v1alpha1.ImageListPullJob] {
 	secrets := admission.NewSecretReview(options)
 	check := func(ctx context.Context, obj *v1beta1.ImageListPullJob, problems field.ErrorList) (field.ErrorList, error) {

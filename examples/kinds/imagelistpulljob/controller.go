@@ -33,7 +33,7 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "imagelistpulljob-controller"
 
-// conditionFailedCreate is True while jobs cannot be created.
+// conditionFailedCreate is the type of the condition that is True while ImagePullJobs cannot be created.
 const conditionFailedCreate = "FailedCreate"
 
 // Options are the options of the controller. The zero value is valid.
@@ -112,7 +112,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, writeErr)
 }
 
-// act deletes the jobs that are not needed, and creates the missing jobs. The status reports a failed creation.
+// act deletes the ImagePullJobs that are not needed, and creates the missing ImagePullJobs. The status reports a
+// failed creation.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d *decision) error {
 	err := fanout.Each(ctx, pass, fanout.Task{Name: "delete jobs"}, d.Delete, func(ctx context.Context, job *v1beta1.ImagePullJob) (bool, error) {
 		uid := job.UID
@@ -145,7 +146,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d *dec
 	return errors.Join(err, createErr)
 }
 
-// newJob returns the job of an image.
+// newJob returns the ImagePullJob for an image of the list.
 func newJob(list *v1beta1.ImageListPullJob, hash, image string) *v1beta1.ImagePullJob {
 	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
@@ -160,8 +161,8 @@ func newJob(list *v1beta1.ImageListPullJob, hash, image string) *v1beta1.ImagePu
 	return job
 }
 
-// jobName returns the name of the job of an image: always the same name, so that a repeated creation makes no second
-// job.
+// jobName returns the name of the ImagePullJob for an image. The name depends on the arguments alone, so that a
+// repeated creation makes no second job.
 func jobName(list *v1beta1.ImageListPullJob, hash, image string) string {
 	sum := sha256.Sum256([]byte(string(list.UID) + "\x00" + hash + "\x00" + image))
 	return list.Name[:min(len(list.Name), longestPrefix)] + "-" + hex.EncodeToString(sum[:5])
@@ -170,7 +171,7 @@ func jobName(list *v1beta1.ImageListPullJob, hash, image string) string {
 // longestPrefix is the largest number of bytes of the list's name in a job's name. Job names have at most 253 bytes.
 const longestPrefix = 240
 
-// remove deletes a list whose TTL has passed, unless the list has changed since it was read.
+// remove deletes an ImageListPullJob whose TTL has passed, unless the object has changed since it was read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

@@ -19,7 +19,7 @@ import (
 type observation struct {
 	List     *v1beta1.ImageListPullJob
 	Settings *settings
-	// Jobs are the ImagePullJobs that the list controls.
+	// Jobs are the ImagePullJobs that the ImageListPullJob controls.
 	Jobs []*v1beta1.ImagePullJob
 	Now  time.Time
 }
@@ -33,7 +33,7 @@ type decision struct {
 	Status v1beta1.ImageListPullJobStatus
 }
 
-// decide plans a whole reconciliation for a list with valid settings, from its argument alone.
+// decide plans a whole reconciliation for an ImageListPullJob with valid settings. The decision depends on o alone.
 func decide(o *observation) *decision {
 	d := &decision{Status: *o.List.Status.DeepCopy()}
 	kept := o.sort(d)
@@ -86,7 +86,7 @@ func (o *observation) sort(d *decision) (kept map[string]*v1beta1.ImagePullJob) 
 	return kept
 }
 
-// counts are numbers of jobs.
+// counts contains the numbers of the list's ImagePullJobs by state.
 type counts struct{ active, completed, succeeded int }
 
 func countOf(jobs map[string]*v1beta1.ImagePullJob) (n counts) {

@@ -28,8 +28,8 @@ func newList(edits ...func(*v1beta1.ImageListPullJob)) *v1beta1.ImageListPullJob
 	return list
 }
 
-// jobOf returns the job of an image. numbers are the numbers of Nodes in its status: desired, active, succeeded,
-// failed.
+// jobOf returns the ImagePullJob for an image. numbers are the numbers of Nodes in the status of the ImagePullJob:
+// desired, active, succeeded, failed.
 func jobOf(list *v1beta1.ImageListPullJob, image string, numbers ...int32) *v1beta1.ImagePullJob {
 	job := newJob(list, hashOf(&list.Spec), image)
 	if len(numbers) > 0 {

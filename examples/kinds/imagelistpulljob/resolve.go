@@ -42,7 +42,7 @@ func resolve(spec *v1beta1.ImageListPullJobSpec) (problems, warnings judge.Fault
 	return read.Problems, read.Warnings
 }
 
-// specOf returns the spec of the job of an image, with defaults.
+// specOf returns the spec, with defaults, of the ImagePullJob for an image.
 func specOf(list *v1beta1.ImageListPullJobSpec, image string) v1beta1.ImagePullJobSpec {
 	in := list.DeepCopy()
 	job := &v1beta1.ImagePullJob{Spec: v1beta1.ImagePullJobSpec{
@@ -67,8 +67,8 @@ func hashOf(spec *v1beta1.ImageListPullJobSpec) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
 }
 
-// hasSpec reports whether a job has the spec that the list prescribes. The TTL is not compared, because OpenKruise
-// copies the TTL of the list to its jobs.
+// hasSpec reports whether an ImagePullJob has the spec that the ImageListPullJob requires. The TTL is not compared,
+// because OpenKruise's controller copies the TTL of the list to the jobs.
 func hasSpec(job *v1beta1.ImagePullJob, list *v1beta1.ImageListPullJobSpec) bool {
 	have := job.DeepCopy()
 	api.Default(have)

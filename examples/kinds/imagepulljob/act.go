@@ -18,15 +18,15 @@ import (
 )
 
 // selected returns the names of the Nodes that a job selects, in the order in which pulls begin. The result can
-// contain Nodes that are gone. A label selector is compared with the labels of NodeImages or, if kubelets pull, of
-// Nodes.
+// contain Nodes that no longer exist. A label selector is compared with the labels of NodeImages or, if kubelets
+// pull, of Nodes.
 func (r *Reconciler) selected(job *v1beta1.ImagePullJob, s *settings, kubelets bool) (names []string) {
 	first := ordered(job)
 	switch {
 	case s.pods != nil:
 		return inOrder(nodesOfPods(r.pods.In(job.Namespace), s.pods), first)
 	case s.names != nil:
-		return s.names // the author's order
+		return s.names // in the order of the spec
 	}
 	if kubelets {
 		for _, node := range r.nodes.All() {
@@ -60,7 +60,8 @@ func isVirtual(node *corev1.Node) bool {
 	return node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet
 }
 
-// targets returns the selected Nodes on which agents or, if puller is not nil, kubelets pull, in the given order.
+// targets returns the selected Nodes on which an agent can pull or, if kubelets is true, on which a kubelet or else
+// an agent can pull, in the given order.
 func (r *Reconciler) targets(s *settings, selected []string, kubelets bool) (out []target) {
 	for _, name := range selected {
 		t, ok := r.agentOf(s, name)
@@ -74,8 +75,8 @@ func (r *Reconciler) targets(s *settings, selected []string, kubelets bool) (out
 	return out
 }
 
-// agentOf returns a Node whose agent pulls. A Node selected by name or by a Pod can have no NodeImage yet, and then
-// waits for the NodeImage.
+// agentOf returns the target for a Node whose agent pulls. A Node that the job selects by name or through a Pod may
+// have no NodeImage yet; the pull then begins after the creation of the NodeImage.
 func (r *Reconciler) agentOf(s *settings, name string) (t target, ok bool) {
 	image, found := r.images.Get("", name)
 	if found && image.DeletionTimestamp == nil {
@@ -99,8 +100,8 @@ func (r *Reconciler) missing(s *settings) (names []string) {
 	return names
 }
 
-// notReady returns the reason why a Node cannot pull now. exists is false for a Node that is gone, whose NodeImage
-// will be deleted soon.
+// notReady returns the reason why a Node cannot pull now. exists is false for a deleted Node, whose NodeImage will be
+// deleted soon.
 func (r *Reconciler) notReady(image *v1beta1.NodeImage) (why string, exists bool) {
 	if len(image.Spec.Undecodable) > 0 {
 		return "the spec of the NodeImage cannot be read", true
@@ -118,12 +119,14 @@ func (r *Reconciler) notReady(image *v1beta1.NodeImage) (why string, exists bool
 
 const nodeNotReady = "the Node is not ready"
 
-// act releases claims that are not needed any more, and adds the claims that are due.
+// act changes the job's claims, which are the job's requests for images in NodeImages: act removes claims that are
+// not needed any more, and adds the claims that are due.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision, secrets []v1beta1.ReferenceObject) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "release claims"}, d.Release, func(ctx context.Context, image *v1beta1.NodeImage) (bool, error) {
 			return r.edit(ctx, v, image, "released", func(next *v1beta1.NodeImage) (bool, error) {
-				// Each try evaluates the selector again: after a conflict, the Node may have other labels.
+				// The selector is evaluated again after each conflict, because the labels of the Node may have
+				// changed.
 				if !r.selects(v.Owner, s, next) || r.isThroughKubelet(v.Owner) && !r.isFallback(s, next.Name) {
 					return release(v.Owner, next, v.Now), nil
 				}
@@ -138,11 +141,12 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	)
 }
 
-// attempts is how often a change of a NodeImage is tried: several jobs may write the NodeImage at the same time.
+// attempts is how often a change of a NodeImage is tried in case of conflicts: several jobs may write the NodeImage
+// at the same time.
 const attempts = 4
 
 // edit changes a NodeImage. After a conflict the change is applied to the newest version of the object. A retry is
-// safe, because claims of different jobs are independent.
+// safe, because each job changes only its own requests for images.
 func (r *Reconciler) edit(ctx context.Context, v *view, image *v1beta1.NodeImage, action string, change func(*v1beta1.NodeImage) (bool, error)) (changed bool, err error) {
 	for try := 1; ; try++ {
 		next := image.DeepCopy()
@@ -155,7 +159,7 @@ func (r *Reconciler) edit(ctx context.Context, v *view, image *v1beta1.NodeImage
 			r.options.Metrics.Done(action, 1)
 			return true, nil
 		case apierrors.IsNotFound(err):
-			return false, nil // the Node is gone
+			return false, nil // the Node was deleted
 		case !apierrors.IsConflict(err) || try == attempts:
 			return false, fmt.Errorf("NodeImage %s: %w", image.Name, err)
 		}
@@ -169,9 +173,9 @@ func (r *Reconciler) edit(ctx context.Context, v *view, image *v1beta1.NodeImage
 	}
 }
 
-// letGo releases the copies of Secrets of a job that ends or is being deleted, and then removes the finalizer. The
-// NodeImage controller releases the job's claims: at once if the job is deleted, otherwise when the TTL of each claim
-// passes.
+// letGo removes a job that ends or is being deleted from the users of copied Secrets, and then removes the job's
+// finalizer. The NodeImage controller removes the job's requests for images from NodeImages: at once if the job is
+// deleted, otherwise when the TTL of each request has passed.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if err := r.releaseCopies(ctx, v, pass); err != nil {
 		return err

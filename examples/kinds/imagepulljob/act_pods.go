@@ -61,9 +61,9 @@ func (r *Reconciler) podsOf(job *v1beta1.ImagePullJob, puller *kubeletpull.Pulle
 	return out
 }
 
-// kubeletOf returns a Node whose kubelet pulls. On a Node without support for image volumes, the agent pulls in place
-// of the kubelet. The agent does not pull for a job with pull secrets, because agents need copies of Secrets, and a
-// job that asks for kubelets gets no copies.
+// kubeletOf returns the target for a Node whose kubelet pulls. If the kubelet does not support image volumes, the
+// Node's agent pulls instead. The agent does not pull for a job with pull secrets, because agents need copies of the
+// Secrets, and the controller makes no copies for a job that asks for kubelets.
 func (r *Reconciler) kubeletOf(s *settings, name string, agent target) (t target, ok bool) {
 	node, exists := r.nodes.Get("", name)
 	if !exists || node.DeletionTimestamp != nil || isVirtual(node) {
@@ -103,10 +103,11 @@ func (r *Reconciler) isFallback(s *settings, name string) bool {
 	return ok && t.Node == nil && t.Image != nil
 }
 
-// unservedFor is how long the controller creates no Pod after the API server has dropped the image volume of a Pod.
+// unservedFor is how long the controller creates no Pods after the API server has removed the image volume from a new
+// Pod.
 const unservedFor = 10 * time.Minute
 
-// support returns nil, or the reason why the kubelet of a Node cannot pull for a Pod.
+// support returns nil, or the reason why no Pod can make the kubelet of a Node pull an image.
 func (r *Reconciler) support(node *corev1.Node) error {
 	if since := r.unserved.Load(); since != nil && r.options.Clock.Now().Sub(*since) < unservedFor {
 		return reason.Reason{Code: kubeletpull.ImageVolumesMissing, Detail: "the API server does not accept image volumes", Remedy: "switch on the feature gate ImageVolume, or pull with agents"}
@@ -114,8 +115,8 @@ func (r *Reconciler) support(node *corev1.Node) error {
 	return kubeletpull.Support(node, false)
 }
 
-// actOnPods patches, deletes and creates Pods as decided, in this order: each deleted Pod leaves room for a new Pod. made is the number of created Pods. createErr is the reason
-// why some Pods could not be created.
+// actOnPods patches, deletes and creates Pods as decided, in this order, because a deleted Pod frees quota for a new
+// Pod. made is the number of created Pods. createErr is the reason why some Pods could not be created.
 func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) (made int, createErr, err error) {
 	before := map[string]*corev1.Pod{}
 	for _, pod := range r.pods.Of(v.Owner.Namespace, v.Owner.UID) {
@@ -170,7 +171,8 @@ func wrapped(doing, pod string, err error) error {
 }
 
 // isVolumeRefused reports whether the API server has refused a new Pod because the volume has no source. Without the
-// feature gate ImageVolume, the API server drops the image source, and validation then finds an empty volume.
+// feature gate ImageVolume, the API server removes the image source from the volume, and then refuses the volume
+// without a source.
 func isVolumeRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

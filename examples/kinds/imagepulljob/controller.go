@@ -40,8 +40,8 @@ type Options struct {
 	KeepSeconds int
 	// Registries are the registries from which jobs may pull, as in imagepull.Registries; empty allows none.
 	Registries []string
-	// PullThrough is apps.PullThroughAgent or apps.PullThroughKubelet, and applies to jobs without
-	// apps.AnnotationPullThrough. Empty means apps.PullThroughAgent.
+	// PullThrough says who pulls the images of jobs without the annotation apps.AnnotationPullThrough:
+	// apps.PullThroughAgent or apps.PullThroughKubelet. Empty means apps.PullThroughAgent.
 	PullThrough string
 	// PauseImage is the container image of the Pods that make kubelets pull; empty means DefaultPauseImage.
 	PauseImage string
@@ -86,7 +86,8 @@ type Reconciler struct {
 type view = ownercache.View[*v1beta1.ImagePullJob]
 
 // Setup adds the controller to the manager. The controller writes with c, and reads Secrets with the manager's API
-// reader. The scheme must contain the types of this group. The kind's Row says which fields of Secrets the cache keeps.
+// reader. The scheme must contain the types of this group. The function Row determines which fields of Secrets the
+// manager's cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -117,8 +118,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// index creates the indexes. index also returns the kinds whose writes the cache tracks, and which the cache checks
-// at start-up.
+// index creates the indexes. index also returns the kinds whose caches must be recent enough before a reconcile
+// decides: at start-up, and after each write of such a kind.
 func (r *Reconciler) index(ctx context.Context, mgr kruise.Manager) (sources []trackedclient.Source, err error) {
 	informers := mgr.GetCache()
 	if r.images, err = ownercache.NewIndex(ctx, informers, &v1beta1.NodeImage{}); err != nil {
@@ -225,7 +226,8 @@ func (r *Reconciler) runPods(ctx context.Context, v *view, pass *fanout.Pass, d 
 	return errors.Join(createErr, err)
 }
 
-// endPods deletes all Pods of a job whose spec has become invalid: nobody knows which image the Pods should hold.
+// endPods deletes all Pods of a job whose spec has become invalid, because the image for the Pods cannot be read from
+// the spec.
 func (r *Reconciler) endPods(ctx context.Context, v *view, pass *fanout.Pass) error {
 	d := &decision{}
 	for _, pod := range r.pods.Of(v.Owner.Namespace, v.Owner.UID) {
@@ -243,7 +245,7 @@ func (r *Reconciler) end(ctx context.Context, v *view, pass *fanout.Pass, s *set
 		return err
 	}
 	if s.Problems != nil {
-		return r.endPods(ctx, v, pass) // a job that cannot be read is never deleted
+		return r.endPods(ctx, v, pass) // the TTL of an invalid job is ignored
 	}
 	d, err := r.decide(&observation{Job: v.Owner, Settings: s, Now: v.Now})
 	if err != nil {

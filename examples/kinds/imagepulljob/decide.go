@@ -21,20 +21,21 @@ import (
 type observation struct {
 	Job      *v1beta1.ImagePullJob
 	Settings *settings
-	// Selected are the names of the Nodes that the job selects. Targets are the selected Nodes that can be asked to
-	// pull, now or later. Both lists are in the order in which pulls begin.
+	// Selected are the names of the Nodes that the job selects. Targets are the selected Nodes that can pull, now or
+	// later. Both lists are in the order in which pulls begin.
 	Selected []string
 	Targets  []target
 	// Missing are the names in the spec for which no Node exists.
 	Missing []string
-	// Claimed are the NodeImages with claims of the job.
+	// Claimed are the NodeImages with claims of the job. A claim is a request of a job for an image.
 	Claimed []*v1beta1.NodeImage
 	// Secrets are references to the job's pull secrets, in the form in which NodeImages contain references.
 	Secrets []v1beta1.ReferenceObject
-	// Puller decides about the Pods of the job. Pods are these Pods, keyed by the names of their Nodes.
+	// Puller decides about the Pods of the job, if kubelets pull. Pods are the Pods of the job, keyed by the names of
+	// their Nodes.
 	Puller *kubeletpull.Puller
 	Pods   map[string][]*corev1.Pod
-	// Memory is the knowledge of earlier decisions.
+	// Memory contains facts from earlier decisions.
 	Memory memory
 	Now    time.Time
 }
@@ -46,7 +47,7 @@ type target struct {
 	Image *v1beta1.NodeImage
 	// Node is the Node if the kubelet pulls; otherwise nil.
 	Node *corev1.Node
-	// NotReady says why the Node cannot pull now; empty if the Node can.
+	// NotReady says why the Node cannot pull now; empty if the Node can pull.
 	NotReady string
 	// Unable is the reason why the kubelet cannot pull although the job asks for kubelets: the agent pulls if Image
 	// is set, and otherwise the Node fails. The code is empty if the kubelet can pull.
@@ -56,14 +57,15 @@ type target struct {
 // decision says what a reconciliation must do.
 type decision struct {
 	Step imagepull.JobStep
-	// Claim are the NodeImages that get a claim or references to Secrets now, in order.
+	// Claim are the NodeImages that get a claim, a request of the job for its image, or references to Secrets now, in
+	// order.
 	Claim []*v1beta1.NodeImage
 	// Release are the NodeImages with claims of the job for an earlier image, or for a Node that is not selected any
 	// more.
 	Release []*v1beta1.NodeImage
 	// Change, Create and Delete are Pods to patch, to create and to delete.
 	Change, Create, Delete []*corev1.Pod
-	// Memory is the knowledge to remember.
+	// Memory contains facts for the next decisions.
 	Memory memory
 	// After is the time after which decide must be called again even if no event occurs; 0 for never.
 	After time.Duration
@@ -71,7 +73,7 @@ type decision struct {
 	Status v1beta1.ImagePullJobStatus
 }
 
-// decide plans a whole reconciliation for a job with valid settings, from its argument alone.
+// decide plans a whole reconciliation for a job with valid settings. The decision depends on o alone.
 func decide(o *observation) *decision {
 	d := &decision{Memory: o.recall()}
 	targets := o.inTurn()
@@ -133,11 +135,10 @@ func (o *observation) look(t *target, d *decision) imagepull.Node {
 
 func owner(job *v1beta1.ImagePullJob) imagepull.Owner { return imagepull.Owner(job.UID) }
 
-// stale returns the NodeImages in which the job must release claims. After a change of the image or of the selected
-// Nodes, no unneeded claim of the job may stay behind. A selected Node that seems to be gone keeps its claims,
-// because an outdated cache may not show a Node that was created again; if the Node is really gone, its NodeImage is
-// deleted too. No claim is needed on a Node whose kubelet pulls, or on a Node that fails because the kubelet cannot
-// pull.
+// stale returns the NodeImages from which claims, the job's requests for images, must be removed, because the job's
+// image or the selected Nodes have changed. If the cache does not show a selected Node, the claims stay, because the
+// cache may be outdated and the Node may have been created again. If the Node was deleted, the NodeImage is deleted
+// too. No claim is needed on a Node whose kubelet pulls, or on a Node that fails because the kubelet cannot pull.
 func (o *observation) stale(targets map[string]*target) (out []*v1beta1.NodeImage) {
 	selected := sets.New(o.Selected...)
 	for _, image := range o.Claimed {
@@ -157,8 +158,8 @@ func (o *observation) stale(targets map[string]*target) (out []*v1beta1.NodeImag
 	return out
 }
 
-// claim adds the claim of the job to a NodeImage, and reports whether the NodeImage has changed. secrets are the pull
-// secrets of all owners of the tag.
+// claim adds the job's request for the image to a NodeImage, and reports whether the NodeImage has changed. secrets
+// are the pull secrets of all owners of the tag.
 func (s *settings) claim(job *v1beta1.ImagePullJob, image *v1beta1.NodeImage, secrets []v1beta1.ReferenceObject, now time.Time) (changed bool, err error) {
 	wants := onnode.Wants(&image.Spec)
 	reports, _ := imagepull.Merge(wants, nil, onnode.Reports(image), now)
@@ -176,7 +177,7 @@ func (s *settings) claim(job *v1beta1.ImagePullJob, image *v1beta1.NodeImage, se
 	return onnode.SetSecrets(&image.Spec, s.image, secrets) || changed, nil
 }
 
-// release removes the claims of the job from a NodeImage, except the claims for the images in kept.
+// release removes the job's requests for images from a NodeImage, except the requests for the images in kept.
 func release(job *v1beta1.ImagePullJob, image *v1beta1.NodeImage, now time.Time, kept ...imagepull.Reference) (changed bool) {
 	return onnode.SetWants(&image.Spec, imagepull.Release(onnode.Wants(&image.Spec), owner(job), kept...), nil, now)
 }

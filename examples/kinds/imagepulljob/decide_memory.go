@@ -17,15 +17,15 @@ const (
 	fullFor = 5 * time.Minute
 )
 
-// memory is the knowledge of the process about the Nodes of a job whose Pods are gone. If the manager is started again,
-// the memory is empty: Pods are created again, and find their image on the Node. Maps must not be modified.
+// memory contains what the process remembers about Nodes whose Pods were deleted. After a restart of the manager, the
+// memory is empty: the Pods are created again, and the image is already on their Nodes. Do not modify the maps.
 type memory struct {
 	image imagepull.Reference
 	// pulled contains the Nodes on which the image was pulled.
 	pulled map[instance]bool
 	// full contains the Nodes on which the scheduler had no room for a Pod.
 	full map[instance]refusal
-	// isShort says that a quota has refused the last Pod.
+	// isShort is true if a quota has refused the creation of the last Pod.
 	isShort bool
 }
 
@@ -37,13 +37,14 @@ type instance struct {
 
 func instanceOf(node *corev1.Node) instance { return instance{node.Name, node.UID} }
 
-// refusal is the answer of the scheduler.
+// refusal is when and why the scheduler has found no room for a Pod on a Node.
 type refusal struct {
 	at  time.Time
 	why string
 }
 
-// recall starts the memory of a decision with the knowledge about the job's image.
+// recall returns the memory for the next decision, without facts about Nodes: the caller adds the facts that are
+// still true. If the job's image has changed, recall also removes the facts from o.Memory.
 func (o *observation) recall() memory {
 	if o.Memory.image != o.Settings.image {
 		o.Memory = memory{isShort: o.Memory.isShort}
@@ -51,9 +52,9 @@ func (o *observation) recall() memory {
 	return memory{image: o.Settings.image, pulled: map[instance]bool{}, full: map[instance]refusal{}, isShort: o.Memory.isShort}
 }
 
-// lookAtNoPod returns the progress on a Node without a Pod, from memory: an image that was pulled counts, although the
-// Pod was evicted or had to give way. A job that keeps images pulls again, but not on a cordoned Node: the Node is
-// probably being drained.
+// lookAtNoPod returns the progress on a Node without a Pod, from memory: a pulled image counts, even if the Pod was
+// evicted, or was deleted because of a quota. A job that keeps images pulls again, but not on a cordoned Node,
+// because the Node is probably being drained.
 func (o *observation) lookAtNoPod(t *target, d *decision) imagepull.Node {
 	node, key := imagepull.Node{Name: t.Name, NotReady: t.NotReady, Standing: imagepull.Standing{State: imagepull.Unclaimed}}, instanceOf(t.Node)
 	if o.Memory.pulled[key] && (!o.Settings.policy.Keep || t.Node.Spec.Unschedulable) {
@@ -88,8 +89,8 @@ func (o *observation) inTurn() []target {
 	return append(first, last...)
 }
 
-// makeRoom deletes Pods that only hold an image, one for each Pod to create, if a quota has refused the last Pod. A job
-// that keeps images does not give up any.
+// makeRoom deletes Pods whose image was pulled, one for each Pod to create, if a quota has refused the last Pod. For
+// a job that keeps images, no Pod is deleted.
 func (o *observation) makeRoom(targets []target, nodes []imagepull.Node, d *decision) {
 	if !o.Memory.isShort || o.Settings.policy.Keep {
 		return

@@ -50,8 +50,9 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	return node
 }
 
-// shelter deletes the Pod of an earlier attempt, because that Pod may occupy the resources that the new Pod needs for
-// scheduling. If the new Pod has waited for long, the new Pod is deleted too, and the Node waits for the returned reason.
+// shelter deletes the Pod of an earlier attempt, because that Pod may occupy resources without which the new Pod
+// cannot be scheduled. If the new Pod has been unschedulable for a minute, the new Pod is deleted too, and notReady
+// is the reason why the Node must wait.
 func (o *observation) shelter(seen kubeletpull.Observed, why *corev1.PodCondition, d *decision) (notReady string) {
 	left := why.LastTransitionTime.Add(patience).Sub(o.Now)
 	for _, other := range seen.Pods {
@@ -83,7 +84,7 @@ func (o *observation) step(seen kubeletpull.Observed, wants []imagepull.Want, be
 	return step.Reports
 }
 
-// wants returns the job's claim on a Node whose kubelet pulls, as a list of one Want.
+// wants returns what the job's NodeImage would contain if an agent pulled: a list with one Want for the image.
 func (o *observation) wants(round int64, since time.Time) []imagepull.Want {
 	claim := imagepull.Claim{Owner: owner(o.Job), Round: round, Since: since, Policy: o.Settings.policy}
 	return []imagepull.Want{{Image: o.Settings.image, Round: round, Claims: []imagepull.Claim{claim}}}
@@ -112,7 +113,8 @@ func homeless(pods []*corev1.Pod) *corev1.PodCondition {
 
 // tidyPods plans the deletion of Pods that are not needed: Pods for another image, Pods on a Node that is not
 // selected or whose agent pulls, and Pods of a job that has ended. After the end of the job, the Pod of a successful
-// pull stays as long as a claim in a NodeImage would stay, because the kubelet does not delete an image in use.
+// pull stays for the same time as a request for the image in a NodeImage, because the kubelet does not delete an
+// image in use.
 func (o *observation) tidyPods(targets map[string]*target, d *decision) {
 	if d.Step.State != completion.Running {
 		d.Change, d.Create, d.Delete = nil, nil, nil
@@ -124,7 +126,7 @@ func (o *observation) tidyPods(targets map[string]*target, d *decision) {
 			_, image, _ := o.Puller.Holding(pod)
 			t, isNeeded := targets[node], isHeld
 			if d.Step.State == completion.Running {
-				isNeeded = t != nil && t.Node != nil || t == nil && selected.Has(node) && pod.Spec.NodeName != "" // the Node seems to be gone
+				isNeeded = t != nil && t.Node != nil || t == nil && selected.Has(node) && pod.Spec.NodeName != "" // the cache lacks the Node
 			}
 			if !isNeeded || image != o.Settings.image {
 				d.Delete = append(d.Delete, pod)
@@ -158,7 +160,7 @@ func (o *observation) holds(node string, d *decision) bool {
 	return true
 }
 
-// pullsAlways reports whether the kubelet pulls the image again at each look at a Pod.
+// pullsAlways reports whether the kubelet pulls the image again each time it synchronizes the Pod.
 func pullsAlways(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Image != nil && v.Image.PullPolicy == corev1.PullAlways })
 }

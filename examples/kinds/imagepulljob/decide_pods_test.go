@@ -51,8 +51,8 @@ func (w *warmed) at(name string) *target {
 	return &w.targets[i]
 }
 
-// pass decides once and carries out the decision. The strings in the result are actions with the names of their
-// Nodes.
+// pass makes a decision and carries out the decision. The strings in the result are actions, each with the name of a
+// Node.
 func (w *warmed) pass() (*decision, []string) {
 	w.t.Helper()
 	r := &Reconciler{options: Options{PauseImage: DefaultPauseImage, Registries: []string{"*"}}}
@@ -130,8 +130,8 @@ func patient(job *v1beta1.ImagePullJob) {
 	job.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32(3600))
 }
 
-// TestThroughKubelets takes a job from the first Pod to the end: parallelism, order, a failed Node, and Pods that
-// stay after the end for as long as a claim would stay.
+// TestThroughKubelets takes a job whose images kubelets pull from the first Pod to the end: parallelism, order, a
+// failed Node, and Pods that stay for the TTL after the end.
 func TestThroughKubelets(t *testing.T) {
 	job := newJob(patient)
 	w := newWarmed(t, job, "n1", "n2", "n3")
@@ -167,7 +167,8 @@ func TestThroughKubelets(t *testing.T) {
 	step("IP-33 the TTL of the claims", state{[]string{"delete n1", "delete n3"}, []int32{3, 0, 2, 1}})
 }
 
-// TestKubeletsWait: Nodes that cannot pull now wait with a reason, and nothing is decided about their Pods.
+// TestKubeletsWait: the status gives a reason for each Node that cannot pull now, and no Pod of such a Node is
+// created, changed or deleted.
 func TestKubeletsWait(t *testing.T) {
 	job := newJob(patient)
 	w := newWarmed(t, job, "n1", "n2", "n3")
@@ -232,7 +233,7 @@ func unschedulable(since time.Time) corev1.PodStatus {
 	}}}
 }
 
-// isFull lets the scheduler find no room for the Pods of a Node.
+// isFull sets the condition PodScheduled of a Node's Pods, as if the scheduler had found no room on the Node.
 func (w *warmed) isFull(node string) {
 	w.kubelet(node, unschedulable(w.now))
 	for _, pod := range w.pods {
@@ -267,8 +268,8 @@ func oneAtOnce(job *v1beta1.ImagePullJob) { job.Spec.Parallelism = new(intstr.Fr
 
 func forever(job *v1beta1.ImagePullJob) { job.Spec.CompletionPolicy.Type = v1beta1.Never }
 
-// TestFullNodes: a Pod that the scheduler cannot place counts for a minute. Then the next Node begins, and the full Node
-// is tried again later, after all others.
+// TestFullNodes: a Pod that the scheduler cannot place counts for the parallelism for a minute. Then the next Node
+// begins, and the full Node is tried again later, after all other Nodes.
 func TestFullNodes(t *testing.T) {
 	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2", "n3")
 	wait := func(d time.Duration) func() { return func() { w.now = w.now.Add(d) } }
@@ -282,8 +283,8 @@ func TestFullNodes(t *testing.T) {
 	}.run(t, w)
 }
 
-// TestPulledStays: the Pod of a Node that has pulled may go, by a drain or by the collection of Pods. The image counts
-// for a job that ends. A job that keeps images pulls again, but not on a cordoned Node.
+// TestPulledStays: if the Pod of a Node that has pulled is deleted, for example by a drain, the Node still counts as
+// succeeded. A job that keeps images pulls again, but not on a cordoned Node.
 func TestPulledStays(t *testing.T) {
 	gone := func(w *warmed) func() { return func() { clear(w.pods) } }
 	cordoned := func(w *warmed, is bool) func() {
@@ -313,7 +314,7 @@ func TestPulledStays(t *testing.T) {
 	}.run(t, w)
 }
 
-// TestQuota: Pods that only hold an image give way to Pods that a quota refuses, unless the job keeps images.
+// TestQuota: if a quota refuses new Pods, Pods whose image was pulled are deleted, unless the job keeps images.
 func TestQuota(t *testing.T) {
 	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2")
 	short := func() { w.memory.isShort = true }
@@ -338,7 +339,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestAlwaysEnds: after the end of a job, no Pod stays that the kubelet would use to ask the registry again and again.
+// TestAlwaysEnds: after the end of a job, Pods with the pull policy Always are deleted, because the kubelet would ask
+// the registry again and again.
 func TestAlwaysEnds(t *testing.T) {
 	w := newWarmed(t, newJob(patient, func(job *v1beta1.ImagePullJob) { job.Spec.ImagePullPolicy = corev1.PullAlways }), "n1")
 	w.pass()
@@ -348,7 +350,7 @@ func TestAlwaysEnds(t *testing.T) {
 	}
 }
 
-// TestPressure: a Node whose kubelet rejects Pods waits.
+// TestPressure: no Pod is created for a Node with disk or PID pressure, because the kubelet would reject the Pod.
 func TestPressure(t *testing.T) {
 	for key, want := range map[string]string{corev1.TaintNodeDiskPressure: "disk pressure", corev1.TaintNodePIDPressure: "PID pressure", corev1.TaintNodeMemoryPressure: ""} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}

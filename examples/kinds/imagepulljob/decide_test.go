@@ -36,8 +36,9 @@ func settingsFor(t testing.TB, job *v1beta1.ImagePullJob) *settings {
 	return s
 }
 
-// onNode returns the NodeImage of a Node in one of these states: "" for no claim, "claimed", "Pulling", "Succeeded",
-// "Failed", or "silent" for a claim without a report for 11 minutes.
+// onNode returns the NodeImage of a Node in one of these states: "" without a request of the job, "claimed" with a
+// request, "Pulling", "Succeeded", "Failed", or "silent" with a request that the agent has not answered for 11
+// minutes.
 func onNode(t testing.TB, job *v1beta1.ImagePullJob, name, state string, secrets ...v1beta1.ReferenceObject) *v1beta1.NodeImage {
 	t.Helper()
 	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -151,7 +152,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestChanges: after a change of the image or of the selected Nodes, unneeded claims are released.
+// TestChanges: after a change of the image or of the selected Nodes, requests for images that are no longer needed
+// are removed from NodeImages.
 func TestChanges(t *testing.T) {
 	job := newJob()
 	old, kept := onNode(t, job, "n1", "Succeeded"), onNode(t, job, "n2", "Pulling")
@@ -166,8 +168,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestNodeSeemsGone: a selected Node that the cache does not show keeps its claim, because the Node may have been
-// created again.
+// TestNodeSeemsGone: if the cache does not show a selected Node, the job's request stays in the NodeImage, because
+// the Node may have been created again.
 func TestNodeSeemsGone(t *testing.T) {
 	job := newJob()
 	claimed := []*v1beta1.NodeImage{onNode(t, job, "n1", "Pulling"), onNode(t, job, "n2", "Pulling")}
@@ -177,8 +179,8 @@ func TestNodeSeemsGone(t *testing.T) {
 	}
 }
 
-// TestSecrets: a Node that already has a claim gets the reference to a Secret even if the parallelism allows no
-// further Node.
+// TestSecrets: a NodeImage that already contains the job's request gets the reference to a Secret, even if the
+// parallelism allows no further Node.
 func TestSecrets(t *testing.T) {
 	job := newJob(func(job *v1beta1.ImagePullJob) {
 		job.Spec.PullSecrets, job.Spec.Parallelism = []string{"pull"}, new(intstr.FromInt32(1))

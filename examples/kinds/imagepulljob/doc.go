@@ -1,10 +1,10 @@
 // Package imagepulljob is the reference controller for apps.kruise.io ImagePullJobs, which pull an image on Nodes
 // before Pods need the image.
 //
-// A reconcile of a job has four steps: observe, decide, act, report. The job adds a claim for its image to the
-// NodeImages of some Nodes at a time, the agents of these Nodes pull and report, and the job counts the results.
-// Package imagepull contains the rules. The function resolve parses and validates each spec once, and the function
-// decide plans all writes; resolve and decide are pure.
+// A reconcile of a job has four steps: observe, decide, act, report. The controller adds the job's request for the
+// image, called a claim, to the NodeImages of a few Nodes at a time. The agents of these Nodes pull the image and
+// report the results, and the job's status counts the results. Package imagepull contains the rules. The function
+// resolve parses and validates each spec once, and the function decide plans all writes; resolve and decide are pure.
 //
 // # Nodes
 //
@@ -18,18 +18,18 @@
 // With the annotation workloadkit.io/pull-through: kubelet, kubelets pull in place of agents: each Node gets a Pod
 // with the image as an image volume (package kubeletpull). All state is in an annotation and in the status of the
 // Pods, so the job's status and the NodeImages need no fields for such pulls. Pods of Nodes that cannot pull now are
-// left alone. After the end of the job, the Pods stay for as long as a claim in a NodeImage would stay, because the
-// kubelet does not delete an image in use. The process remembers which Nodes have pulled: a Pod that was evicted since
-// is not created again, and if a quota refuses further Pods, the Pods of such Nodes are deleted to make room. A job of
-// the type Never keeps the Pods. A Pod that the scheduler cannot place for a minute is deleted, and the Node is tried
-// again later, after all other Nodes. A change of the annotation in a running job releases claims and copies of
-// Secrets, or deletes the Pods.
+// not changed. After the end of the job, the Pods stay for as long as a claim would stay in a NodeImage, because the
+// kubelet does not delete an image in use. The process remembers which Nodes have pulled: if the Pod of such a Node
+// is evicted, the Pod is not created again, and if a quota refuses further Pods, the Pods of such Nodes are deleted.
+// A job of the type Never keeps the Pods. A Pod that the scheduler cannot place for a minute is deleted, and the Node
+// is tried again later, after all other Nodes. If the annotation of a running job changes, the claims and the copies
+// of Secrets are removed, or the Pods are deleted.
 //
 // # Changes
 //
-// The image and the selectors of a running job may be changed: the claims for the earlier image, and the claims of
-// Nodes that are not selected any more, are released. Admission refuses other changes of a running job that would reach
-// only some of the Nodes.
+// Users may change the image and the selectors of a running job: the claims for the earlier image, and the claims for
+// Nodes that are not selected any more, are removed. Admission refuses any other change of a running job that would
+// have an effect on only some of the Nodes.
 //
 // # Secrets
 //

@@ -24,7 +24,7 @@ import (
 // reads the job at any time before its first request, so several versions of the job are possible.
 type sight struct {
 	views []glance
-	made  int // claims and Pods that the reconcile has created so far, on further Nodes
+	made  int // claims (requests in NodeImages) and Pods that the reconcile has created so far
 	now   time.Time
 	// called means that the reconcile has sent a request for the job. wrote means that the reconcile has written a
 	// claim, a Pod or the status.
@@ -62,7 +62,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	for i := range v.views {
-		// The reconcile may have read the Nodes at any time until now, so the smallest number counts.
+		// The reconcile may have read the Nodes at any time until now, so the smallest number of busy Nodes counts.
 		g := &v.views[i]
 		before, known := g.busy, g.pods != nil
 		if w.count(t, g); known {
@@ -71,7 +71,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// count counts the Nodes of a job that are busy.
+// count counts the ready Nodes whose pull for a job has no result yet.
 func (w *story) count(t *chaos.Task, v *glance) {
 	v.busy, v.pods = 0, map[string]bool{}
 	w.lookAtPods(t, v)
@@ -86,8 +86,8 @@ func (w *story) count(t *chaos.Task, v *glance) {
 	}
 }
 
-// allow fails the schedule unless at least one possible input justifies a write. problem returns the reason why an
-// input does not justify the write.
+// allow fails the test unless at least one possible input of the reconcile justifies a write. problem returns the
+// reason why an input does not justify the write.
 func (w *story) allow(write *chaos.Write, rule string, problem func(*sight, *glance) string) {
 	v, _ := write.Task.View.(*sight)
 	if v == nil || len(v.views) == 0 {
@@ -103,8 +103,8 @@ func (w *story) allow(write *chaos.Write, rule string, problem func(*sight, *gla
 	w.Failf(rule, "%s", why)
 }
 
-// The functions below read jobs and NodeImages without the controller's code, so that a mistake there cannot hide
-// itself.
+// The functions below read jobs and NodeImages without the controller's code, because a mistake in the controller's
+// code would hide a wrong write.
 
 func chosen(job *v1beta1.ImagePullJob, node string) bool {
 	return job.Spec.Selector == nil || slices.Contains(job.Spec.Selector.Names, node)
@@ -137,7 +137,7 @@ func sortedImages(image *v1beta1.NodeImage) iter.Seq2[string, v1beta1.ImageSpec]
 	}
 }
 
-// owned returns the tags of a job in a NodeImage, as "name:tag".
+// owned returns the tags in a NodeImage that a job owns, as "name:tag".
 func owned(image *v1beta1.NodeImage, job types.UID) (tags []string) {
 	for name, in := range sortedImages(image) {
 		for i := range in.Tags {
@@ -151,7 +151,7 @@ func owned(image *v1beta1.NodeImage, job types.UID) (tags []string) {
 	return tags
 }
 
-// isBusy reports whether a job's claim in a NodeImage has no result yet.
+// isBusy reports whether a job's request for an image in a NodeImage has no result yet.
 func isBusy(image *v1beta1.NodeImage, job *v1beta1.ImagePullJob) bool {
 	if !slices.Contains(owned(image, job.UID), job.Spec.Image) {
 		return false

@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// The functions below read Pods without the controller's code, so that a mistake there cannot hide itself.
+// The functions below read Pods without the controller's code, because a mistake in the controller's code would hide
+// a wrong write.
 
 func isThrough(job *v1beta1.ImagePullJob) bool {
 	return job.Annotations[apps.AnnotationPullThrough] == apps.PullThroughKubelet
@@ -82,7 +83,7 @@ func full(image string) string {
 	return image
 }
 
-// lookAtPods counts the ready Nodes whose newest Pod has no result yet.
+// lookAtPods counts the ready Nodes whose newest Pod has neither pulled the image nor failed.
 func (w *story) lookAtPods(t *chaos.Task, v *glance) {
 	var pods corev1.PodList
 	w.must(t.Process.Cache.List(context.Background(), &pods, client.InNamespace(team)))

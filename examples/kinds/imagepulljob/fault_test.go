@@ -28,14 +28,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: under any faults, at most as many Nodes pull as a job allows, and no claim of a job is lost while the
-// job needs the claim. A job ends only for a reason, and stays ended. Copies of Secrets contain no credentials of
-// other registries. A NodeImage exists exactly as long as its Node. If kubelets pull, the same rules apply to Pods
-// instead of claims, and no Secret is copied. In the end each job that is able to end has ended, and has no copies of
-// Secrets left.
+// TestFaults: under any faults, at most as many Nodes pull as a job allows, and a NodeImage keeps the job's request
+// for an image as long as the job needs the request. A job ends only for a reason, and stays ended. Copies of Secrets
+// contain no credentials of other registries. A NodeImage exists exactly as long as its Node. If kubelets pull, the
+// same rules apply to Pods instead of requests, and no Secret is copied. In the end each job that is able to end has
+// ended, and has no copies of Secrets left.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t, false)) }
 
-// TestFaultsAtEnd: a job that ends in the same reconcile that creates copies of Secrets leaves no copy, even if a
+// TestFaultsAtEnd: if a job ends in the same reconcile that copies Secrets, no copy is left in the end, even if a
 // user deletes the job at once.
 func TestFaultsAtEnd(t *testing.T) { chaos.Run(t, plan(t, true)) }
 
@@ -316,7 +316,7 @@ func (w *story) reportTag(image *v1beta1.NodeImage, name string, tag *v1beta1.Im
 	return true
 }
 
-// answer lets agents finish their work.
+// answer lets the agent of one Node begin a pull, or end a pull successfully.
 func (w *story) answer() bool { return w.report(false) }
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// rollout is a workload whose update stops after a part of its Pods.
+// rollout is a workload whose partition stops an update after some of the Pods.
 type rollout struct {
 	kind, name, strategy string
 	pods                 int
@@ -83,7 +83,7 @@ func (c *cluster) untilUpdated(r rollout, image string, n int) (pods []corev1.Po
 	return pods
 }
 
-// jobOf waits for the only image job of a workload.
+// jobOf waits until a workload has exactly one ImagePullJob, and returns the job.
 func (c *cluster) jobOf(r rollout) (job *v1beta1.ImagePullJob) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {

@@ -28,7 +28,7 @@ type settings struct {
 
 	image  imagepull.Reference
 	rules  imagepull.Rules
-	policy imagepull.Policy // the policy of the job's claims
+	policy imagepull.Policy // the pull policy in the NodeImages
 	// names are the names of the selected Nodes, in the order of the spec. If names is nil, nodes selects by labels.
 	// If pods is not nil, the job selects the Nodes of the Pods that pods matches.
 	names []string
@@ -116,9 +116,9 @@ const (
 // at the same time.
 const spread = 5 * time.Minute
 
-// policyOf returns the policy of a job's claims. The tag of a job that ends stays for the TTL of the job, or its
-// deadline or timeouts if the job has no TTL, plus rulesOfManager.keep and a jitter. The tag of a job of type Never
-// is renewed each day.
+// policyOf returns the pull policy that a job writes into NodeImages. The tag of a job that ends stays for the TTL of
+// the job, or its deadline or timeouts if the job has no TTL, plus rulesOfManager.keep and a jitter. The tag of a job
+// of type Never is renewed each day.
 func (m *rulesOfManager) policyOf(spec *v1beta1.ImagePullJobSpec, uid types.UID) imagepull.Policy {
 	limits := ptr.Deref(spec.PullPolicy, v1beta1.PullPolicy{})
 	timeout := time.Duration(ptr.Deref(limits.TimeoutSeconds, api.DefaultTimeoutSeconds)) * time.Second

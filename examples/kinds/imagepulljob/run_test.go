@@ -68,8 +68,8 @@ func (c *cluster) create(object client.Object) {
 	}
 }
 
-// agents plays the agents of all Nodes once: each wanted image is reported as pulled, unless the name of the image
-// contains "broken".
+// agents acts once as the agents of all Nodes: each wanted image is reported as pulled, or as failed if the name of
+// the image contains "broken".
 func (c *cluster) agents(ctx context.Context) error {
 	images := &v1beta1.NodeImageList{}
 	if err := c.List(ctx, images); err != nil {
@@ -131,8 +131,8 @@ func (c *cluster) copies(ctx context.Context) (out []string, err error) {
 	return out, err
 }
 
-// TestPulls takes jobs through their lives on a real API server: NodeImages of Nodes, a copy of a Secret, claims,
-// reports of agents, the end of a job, and the jobs of an ImageListPullJob.
+// TestPulls runs jobs from creation to deletion on a real API server: NodeImages of Nodes, a copy of a Secret,
+// requests for images in NodeImages, reports of agents, the end of a job, and the jobs of an ImageListPullJob.
 func TestPulls(t *testing.T) {
 	c := start(t)
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -199,8 +199,8 @@ func TestPulls(t *testing.T) {
 	})
 }
 
-// TestPullsThroughKubelets takes a job through its life without agents: a Pod on each Node, no claim, no copy of a
-// Secret, and Pods that stay after the end until the job is deleted.
+// TestPullsThroughKubelets runs a job without agents: each Node gets a Pod, no NodeImage is changed, no Secret is
+// copied, and the Pods stay after the end until the job is deleted.
 func TestPullsThroughKubelets(t *testing.T) {
 	c := start(t)
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{

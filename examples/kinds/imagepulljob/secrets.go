@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/pullsecret"
 )
 
-// synced is the process's memory of the last check of a job's Secret copies: with these resource versions of the
-// sources and copies, the copies were up to date.
+// synced records the last check of a job's Secret copies. As long as the resource versions of the sources and copies
+// stay the same, the copies are up to date.
 type synced struct {
 	versions string
 	copies   []string
@@ -79,7 +79,8 @@ func copied(names []string) (out []v1beta1.ReferenceObject) {
 	return out
 }
 
-// holder returns the name of a job in a copy's list of holders: the jobs that need the copy.
+// holder returns the name of a job in the annotation of a copy that lists the copy's holders, which are the jobs that
+// need the copy.
 func holder(job *v1beta1.ImagePullJob) string { return job.Namespace + "/" + job.Name }
 
 // versions returns the resource versions of the sources and of the copies in the cache.
@@ -98,7 +99,8 @@ func (r *Reconciler) versions(job *v1beta1.ImagePullJob) string {
 	return strings.Join(out, ",")
 }
 
-// copiesFor returns the metadata of the copies of a job's Secrets, and of the copies that the job holds, by name.
+// copiesFor returns the metadata of all copies of the Secrets in a job's spec, and of all copies whose annotation
+// names the job as a holder. The copies are ordered by name.
 func (r *Reconciler) copiesFor(job *v1beta1.ImagePullJob) []client.Object {
 	all := slices.Clone(r.secrets.By(holderIndex, holder(job)))
 	for _, name := range job.Spec.PullSecrets {
@@ -196,7 +198,7 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) pullse
 	return pullsecret.Source{Name: name, Secret: secret}
 }
 
-// readCopy reads a copy from the API server. The result is nil for a Secret that is gone or is no copy.
+// readCopy reads a copy from the API server. The result is nil if the Secret does not exist or is no copy.
 func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*corev1.Secret, pullsecret.Copy, error) {
 	secret := &corev1.Secret{}
 	err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(found), secret)
@@ -205,7 +207,7 @@ func (r *Reconciler) readCopy(ctx context.Context, found client.Object) (*corev1
 	case client.IgnoreNotFound(err) != nil:
 		return nil, pullsecret.Copy{}, fmt.Errorf("reading the copy %s of a pull secret: %w", found.GetName(), err)
 	case err != nil || !isCopy || secret.DeletionTimestamp != nil:
-		return nil, pullsecret.Copy{}, nil //nolint:nilerr // the copy is gone
+		return nil, pullsecret.Copy{}, nil //nolint:nilerr // the copy was deleted
 	}
 	return secret, pullsecret.Copy{
 		Name: secret.Name, Source: types.NamespacedName{Namespace: namespace, Name: name}, Holders: holdersOf(secret),
@@ -263,8 +265,8 @@ func fill(secret *corev1.Secret, c *pullsecret.Copy) {
 	}
 }
 
-// releaseCopies removes a job from the holders of copies. A job that holds no copies needs no request, so neither a
-// missing Secret nor a missing namespace delays the end of a job.
+// releaseCopies removes a job from the lists of jobs that need a copy. For a job without copies, no request is sent,
+// so neither a missing Secret nor a missing namespace delays the end of a job.
 func (r *Reconciler) releaseCopies(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if len(r.secrets.By(holderIndex, holder(v.Owner))) == 0 {
 		return nil

@@ -66,8 +66,8 @@ func set(conditions *[]metav1.Condition, kind string, generation int64, why erro
 	meta.SetStatusCondition(conditions, condition)
 }
 
-// waits returns the reasons why Nodes wait. Waiting for the parallelism is normal, and is reported only if no Node
-// may begin at all.
+// waits returns the reasons why pulls on Nodes wait. A wait because of the parallelism is normal, and is reported
+// only if the parallelism allows no Node to begin.
 func waits(o *observation, step *imagepull.JobStep) error {
 	if step.State != completion.Running {
 		return nil

@@ -17,7 +17,8 @@ func validateSpec(rules *rulesOfManager, obj *v1beta1.ImagePullJob) field.ErrorL
 }
 
 // validateUpdate returns the errors in an update. An error that old has too, at the same path with the same value, is
-// left out. While the job runs, changes that would reach only the Nodes without a claim are refused.
+// left out. While the job runs, an update is refused if the change would only have an effect on Nodes whose pulls
+// have not begun.
 func validateUpdate(rules *rulesOfManager, obj, old *v1beta1.ImagePullJob) field.ErrorList {
 	problems := validation.NewProblems(validateSpec(rules, obj), validateSpec(rules, old))
 	path := field.NewPath("spec")

@@ -27,8 +27,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// These are the names of the indexes: NodeImages by the UIDs of jobs with claims, and copies of Secrets by holder and
-// by source.
+// These are the names of the indexes: NodeImages by the UIDs of the jobs that want images, and copies of Secrets by
+// the jobs that need the copy, and by source.
 const (
 	claimIndex  = "workloadkit/imagepulljob-claim"
 	holderIndex = "workloadkit/imagepulljob-holder"
@@ -87,8 +87,8 @@ func ordered(job *v1beta1.ImagePullJob) []string {
 
 func labelsOf(image *v1beta1.NodeImage) labels.Set { return image.Labels }
 
-// gather is how long events are collected before a job is reconciled, because a reconciliation examines all Nodes of
-// the job.
+// gather is how long events of Nodes and NodeImages are collected before a job is reconciled, because a
+// reconciliation examines all Nodes of the job.
 const gather = 200 * time.Millisecond
 
 // watch adds event sources: reports of agents, Nodes that are created, deleted, or become ready, Pods of jobs with a
@@ -248,7 +248,8 @@ func (r *Reconciler) wakeForOwn(q queue, was, is *corev1.Pod) {
 	q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}, gather)
 }
 
-// wakeForSecret enqueues the holders of a copy, and the running jobs that name a Secret of their namespace.
+// wakeForSecret enqueues the jobs that need a copied Secret, or the running jobs that name a Secret of their own
+// namespace.
 func (r *Reconciler) wakeForSecret(q queue, objects ...client.Object) {
 	woken := map[types.NamespacedName]bool{}
 	for _, secret := range objects {

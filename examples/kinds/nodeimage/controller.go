@@ -75,7 +75,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if options.Namespace != "" {
 		jobs.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
 	}
-	// The cache of jobs must be up to date before the tags of a job that seems to be missing are removed.
+	// The cache of ImagePullJobs must be up to date before the controller removes the tags of a job that the cache
+	// does not contain.
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &corev1.Node{}, options.Options, ownercache.Options{Owned: []trackedclient.Source{images, jobs}})
 	if err != nil {
 		return nil, err
@@ -110,8 +111,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}))
 }
 
-// exists reports whether the owner of a tag exists. An owner counts as existing if the cache cannot show the owner:
-// owners of other kinds, and jobs in namespaces that are not cached.
+// exists reports whether the owner of a tag exists. Owners that are never in the cache count as existing: owners of
+// other kinds, and jobs in namespaces that are not cached.
 func (r *Reconciler) exists(ref corev1.ObjectReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil || gv.Group != apps.Group || ref.Kind != "ImagePullJob" || r.options.Namespace != "" && r.options.Namespace != ref.Namespace {
@@ -121,8 +122,8 @@ func (r *Reconciler) exists(ref corev1.ObjectReference) bool {
 	return exists
 }
 
-// runs reports whether the owner of a tag is a job that has not ended. A job of type Never does not count, because
-// such a job asks for the tag again.
+// runs reports whether the owner of a tag is a job that has not ended. The result is false for a job with the
+// completion policy Never, because such a job writes the tag again.
 func (r *Reconciler) runs(ref corev1.ObjectReference) bool {
 	job, exists := r.jobs.ByUID(ref.UID)
 	return exists && !hasEnded(job) && job.Spec.CompletionPolicy.Type != v1beta1.Never

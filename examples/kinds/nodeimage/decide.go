@@ -37,7 +37,7 @@ type decision struct {
 	After time.Duration
 }
 
-// decide plans a whole reconciliation from its argument alone.
+// decide plans a whole reconciliation. The decision depends on o alone.
 func decide(o *observation) (d decision) {
 	switch isVirtual := o.Node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet; {
 	case o.Node.DeletionTimestamp != nil:

@@ -57,7 +57,7 @@ func recent(obj *v1beta1.NodeImage) {
 	}
 }
 
-// answered adds the status of a pull that has ended.
+// answered adds to a NodeImage the status of a pull that has ended.
 func answered(name string, phase v1beta1.ImagePullPhase, ended time.Time) func(*v1beta1.NodeImage) {
 	return func(obj *v1beta1.NodeImage) {
 		in := obj.Status.ImageStatuses["nginx"]

@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// writeList creates, updates or deletes the NodePodProbe of a Node, called the list of the Node in this package.
+// writeList creates, updates or deletes the NodePodProbe of a Node. This package calls a NodePodProbe a list, because
+// a NodePodProbe lists the probes for the Node's Pods.
 func (r *Reconciler) writeList(ctx context.Context, name string, list *v1alpha1.NodePodProbe, entries []probing.Entry) error {
 	node, exists := r.nodes.Get("", name)
 	if !exists {
@@ -26,7 +27,7 @@ func (r *Reconciler) writeList(ctx context.Context, name string, list *v1alpha1.
 	case create:
 		err := r.client.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: wanted})
 		if apierrors.IsAlreadyExists(err) {
-			return nil // the cache will soon show the list
+			return nil // the cache will soon show the existing NodePodProbe
 		}
 		return err
 	case update:
@@ -38,7 +39,7 @@ func (r *Reconciler) writeList(ctx context.Context, name string, list *v1alpha1.
 	return nil
 }
 
-// patchSpec replaces the spec of a list, unless the list has changed since it was read.
+// patchSpec replaces the spec of a NodePodProbe, unless the object has changed since it was read.
 func (r *Reconciler) patchSpec(ctx context.Context, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePodProbeSpec) error {
 	probes := wanted.PodProbes
 	if probes == nil {
@@ -54,7 +55,7 @@ func (r *Reconciler) patchSpec(ctx context.Context, list *v1alpha1.NodePodProbe,
 	return client.IgnoreNotFound(r.client.Patch(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: list.Name}}, client.RawPatch(types.MergePatchType, body)))
 }
 
-// remove deletes the list of a deleted Node, unless the API server has a new Node with the same name.
+// remove deletes the NodePodProbe of a deleted Node, unless the API server has a new Node with the same name.
 func (r *Reconciler) remove(ctx context.Context, list *v1alpha1.NodePodProbe) error {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))

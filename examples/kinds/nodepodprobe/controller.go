@@ -39,7 +39,7 @@ type Reconciler struct {
 	pods    *ownercache.Index[*corev1.Pod]
 	lists   *ownercache.Index[*v1alpha1.NodePodProbe]
 	markers *ownercache.Index[*v1alpha1.PodProbeMarker]
-	// requests are the requests to restart containers; nil if liveness probes are not moved to the agents.
+	// requests are the ContainerRecreateRequests for Pods; nil if node agents run no liveness probes.
 	requests *ownercache.Index[*v1beta1.ContainerRecreateRequest]
 	backoff  fanout.Backoff
 	events   record.EventRecorder
@@ -48,7 +48,7 @@ type Reconciler struct {
 	mu      sync.Mutex
 	shapes  map[types.UID]corev1.PodSpec // containers of Pods whose containers the cache does not keep
 	book    *probing.Book
-	version string // resource version of the markers in book
+	version string // resource version of the PodProbeMarkers in book
 }
 
 // nodeIndex is the name of the index of Pods by Node.
@@ -158,7 +158,8 @@ func (r *Reconciler) currentBook() (*probing.Book, error) {
 	return book, nil
 }
 
-// concerned returns the Pods of a Node that markers select, or that have marks, with their containers.
+// concerned returns the Pods of a Node that PodProbeMarkers select, or that have marks, with their containers. Marks
+// are the labels, annotations and conditions for probe results.
 func (r *Reconciler) concerned(ctx context.Context, book *probing.Book, node string) (pods []*corev1.Pod, err error) {
 	var errs []error
 	for _, pod := range r.pods.By(nodeIndex, node) {
@@ -176,18 +177,20 @@ func (r *Reconciler) concerned(ctx context.Context, book *probing.Book, node str
 	return pods, errors.Join(errs...)
 }
 
-// hasLiveness reports whether the agent runs liveness probes of a Pod.
+// hasLiveness reports whether the node agent, not the kubelet, runs liveness probes of a Pod.
 func (r *Reconciler) hasLiveness(pod *corev1.Pod) bool {
 	return r.requests != nil && podstate.IsActive(pod) && pod.Annotations[apps.AnnotationContainerProbeContext] != ""
 }
 
-// concerns reports whether a Pod has probes or marks.
+// concerns reports whether a PodProbeMarker selects a Pod, or the Pod has labels, annotations or conditions for probe
+// results.
 func concerns(book *probing.Book, pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && (pod.Annotations[apps.AnnotationProbeMarks] != "" || len(book.Of(pod)) > 0)
 }
 
-// withContainers returns a Pod with its containers, or nil if the Pod is gone. For most Pods of other owners the
-// cache keeps no containers. The containers of a Pod never change, so the API server is asked once for each such Pod.
+// withContainers returns a Pod with its containers, or nil if the Pod does not exist. The cache keeps no containers
+// of most Pods whose owner is of another API group. The names and ports of a Pod's containers never change, so
+// withContainers reads each such Pod from the API server only once.
 func (r *Reconciler) withContainers(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if isWhole(pod) {
 		return pod, nil
@@ -210,7 +213,7 @@ func (r *Reconciler) withContainers(ctx context.Context, pod *corev1.Pod) (*core
 	return &out, nil
 }
 
-// read returns a Pod from the API server; nil if the Pod is gone.
+// read returns a Pod from the API server; nil if the Pod does not exist.
 func (r *Reconciler) read(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	found := &corev1.Pod{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
@@ -218,7 +221,7 @@ func (r *Reconciler) read(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		return nil, err
 	}
 	if err != nil || found.UID != pod.UID {
-		return nil, nil //nolint:nilerr,nilnil // the Pod is gone, and an event will follow
+		return nil, nil //nolint:nilerr,nilnil // the Pod was deleted, and an event will follow
 	}
 	return found, nil
 }
@@ -236,9 +239,10 @@ func shapeOf(spec *corev1.PodSpec) (out corev1.PodSpec) {
 	return out
 }
 
-// mark writes the marks of a Pod. The cache keeps few fields of Pods of other owners, and can be outdated. So mark
-// reads the Pod from the API server, decides, and writes only if the Pod has not changed since then. Otherwise a
-// write could replace the ledger, the record of marks in an annotation, by an outdated ledger.
+// mark writes the marks of a Pod: the labels, annotations and conditions for probe results. The cache keeps few
+// fields of Pods whose owner is of another API group, and can be outdated. So mark reads the Pod from the API server,
+// decides, and writes only if the Pod has not changed since the read. The reason is the annotation that records the
+// marks: a write must not replace the annotation by an outdated version.
 func (r *Reconciler) mark(ctx context.Context, book *probing.Book, pod *corev1.Pod, states []probing.ProbeState) error {
 	now := r.options.Clock.Now()
 	if change, _ := book.Mark(pod, states); isMade(pod, now, change) {
@@ -271,7 +275,7 @@ func (r *Reconciler) mark(ctx context.Context, book *probing.Book, pod *corev1.P
 	return nil
 }
 
-// forget drops the remembered containers and the backoff of a deleted Pod.
+// forget removes the containers and the backoff of a deleted Pod from the controller's memory.
 func (r *Reconciler) forget(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,7 +283,8 @@ func (r *Reconciler) forget(pod types.UID) {
 	r.backoff.Forget(pod)
 }
 
-// gather is how long the controller collects events before the NodePodProbe of a Node is reconciled.
+// gather is how long the controller collects events of Pods and PodProbeMarkers before the NodePodProbe of a Node is
+// reconciled.
 const gather = 100 * time.Millisecond
 
 func bookOf(markers []*v1alpha1.PodProbeMarker) (*probing.Book, reason.List, error) {

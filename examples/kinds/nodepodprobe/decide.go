@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// inOrder returns the markers that are not being deleted, in the order of precedence: the oldest first.
+// inOrder returns the PodProbeMarkers that are not being deleted, the oldest first. If two PodProbeMarkers set the
+// same label, the older takes precedence.
 func inOrder(markers []*v1alpha1.PodProbeMarker) (out []*v1alpha1.PodProbeMarker) {
 	for _, m := range markers {
 		if m.DeletionTimestamp == nil {
@@ -40,8 +41,9 @@ const (
 	remove
 )
 
-// next returns the next step for the list of a Node. node and list are nil if missing. A list is created when the
-// Node becomes ready for the first time, and is deleted with the Node. Virtual Nodes have no agent and no list.
+// next returns the next step for the NodePodProbe of a Node. node and list are nil if missing. A NodePodProbe is
+// created when the Node becomes ready for the first time, and is deleted with the Node. Virtual Nodes have no agent
+// and no NodePodProbe.
 func next(node *corev1.Node, list *v1alpha1.NodePodProbe, wanted v1alpha1.NodePodProbeSpec) step {
 	hasAgent := node != nil && node.Labels[apps.LabelNodeType] != apps.NodeTypeVirtualKubelet
 	switch {
@@ -80,8 +82,8 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// wantedSpec returns the spec for the entries. A manager restricted to a namespace leaves the entries of other
-// namespaces as they are.
+// wantedSpec returns the spec that a NodePodProbe with the entries should have. A manager restricted to a namespace
+// does not change the entries of other namespaces.
 func wantedSpec(list *v1alpha1.NodePodProbe, entries []probing.Entry, namespace string) v1alpha1.NodePodProbeSpec {
 	if namespace == "" || list == nil {
 		return probes.SpecOf(entries)
@@ -91,7 +93,7 @@ func wantedSpec(list *v1alpha1.NodePodProbe, entries []probing.Entry, namespace 
 	return probes.SpecOf(entries)
 }
 
-// isMade reports whether a Pod already has all values of a change.
+// isMade reports whether a Pod already has all labels, annotations and conditions of a change.
 func isMade(pod *corev1.Pod, now time.Time, change podpatch.Change) bool {
 	patches, err := podpatch.Merge(pod, now, change)
 	return err == nil && patches.IsEmpty()

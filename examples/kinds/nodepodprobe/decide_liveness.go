@@ -58,12 +58,13 @@ func isOurs(apiVersion string) bool {
 	return len(apiVersion) > len(apps.Group) && apiVersion[:len(apps.Group)+1] == apps.Group+"/"
 }
 
-// livenessName returns the name of a liveness probe in the list of a Node. Probes of PodProbeMarkers have a # in
-// their names, so the names never collide.
+// livenessName returns the name of a container's liveness probe in a NodePodProbe. The names of all other probes
+// there contain a #, so the names never collide.
 func livenessName(pod *corev1.Pod, container string) string { return pod.Name + "-" + container }
 
-// livenessOf returns the entries for the moved liveness probes of Pods, with the defaults of the kubelet. Probes that
-// cannot be run are left out, and unusable contains the reasons.
+// livenessOf returns the entries of a NodePodProbe for the liveness probes that admission has moved to annotations of
+// Pods, with the defaults of the kubelet. Probes that the agent cannot run are left out, and unusable contains the
+// reasons.
 func livenessOf(pods []*corev1.Pod) (entries []probing.Entry, unusable reason.List) {
 	for _, pod := range pods {
 		raw := pod.Annotations[apps.AnnotationContainerProbeContext]

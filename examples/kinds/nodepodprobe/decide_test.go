@@ -101,7 +101,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestHostileStatus: results with names that are not in the spec mark no Pod.
+// TestHostileStatus: a result in the status changes no Pod if the spec contains no probe of this name.
 func TestHostileStatus(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", UID: "ax"}, Spec: corev1.PodSpec{NodeName: "n"}}
 	spec := probes.SpecOf([]probing.Entry{entry("a", "x")})

@@ -81,8 +81,8 @@ func former(list *v1alpha1.NodePodProbe, uid, probe string) (state v1alpha1.Cont
 	return state
 }
 
-// probed returns the state of a probe. A new container instance is Unknown in the agent's first report about the
-// instance, and in the first second after its start.
+// probed returns the state of a probe. The state is Unknown in the agent's first report about a new container
+// instance, and in the first second after the start of the instance.
 func (w *story) probed(node, uid string, probe *v1alpha1.ContainerProbe, before v1alpha1.ContainerProbeState) (state v1alpha1.ContainerProbeState, known bool) {
 	i := slices.IndexFunc(w.Nodes.Instances(), func(i faultapi.Instance) bool { return string(i.Pod.UID) == uid && i.Name == probe.ContainerName })
 	if i < 0 {
@@ -106,7 +106,7 @@ func (w *story) probed(node, uid string, probe *v1alpha1.ContainerProbe, before 
 	return state, true
 }
 
-// lie writes nonsense into the status of a Node.
+// lie writes false or invalid results into the status of a Node's NodePodProbe.
 func (w *story) lie(node string) {
 	list := w.list(node)
 	if list == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// converged checks the final state: lists and marks correspond to the markers, and nothing is left of deleted
-// markers.
+// converged checks the final state: NodePodProbes and Pods contain exactly the probes and marks of the existing
+// PodProbeMarkers.
 func (w *story) converged() {
 	markers := faultapi.All[*v1alpha1.PodProbeMarker](w.Server)
 	slices.SortFunc(markers, func(a, b *v1alpha1.PodProbeMarker) int {
@@ -63,7 +63,7 @@ func isProbed(pod *corev1.Pod) bool {
 // marks are the labels, annotations and conditions that a Pod must have.
 type marks struct {
 	labels, annotations, conditions map[string]string
-	// The opposite keys belong to states other than the present states, so no probe sets these keys now.
+	// Probes set these keys only in states other than their present states, so the Pod must not have the keys now.
 	oppositeLabels, oppositeAnnotations map[string]bool
 }
 
@@ -141,8 +141,9 @@ func (w *story) wants(want *marks, p *v1alpha1.PodContainerProbe, state v1alpha1
 	}
 }
 
-// endOfKeys checks the labels or annotations of a Pod: they have the values of the probes' present states and no
-// values of other states. Keys that no probe sets have a user's value or none, and are not in the ledger.
+// endOfKeys checks that the labels or annotations of a Pod have the values for the probes' present states and no
+// values for other states. Keys that no probe sets have a user's value or none, and are not in the annotation that
+// records the Pod's marks.
 func (w *story) endOfKeys(pod *corev1.Pod, kind string, have, want map[string]string, opposite map[string]bool, holds func(held) map[string]string) {
 	for key, value := range want {
 		if have[key] != value {

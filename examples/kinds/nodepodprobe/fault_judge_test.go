@@ -69,8 +69,9 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgePod checks a change of a Pod: a report of the Pod's own Node justifies a new mark, and the ledger justifies
-// the removal of a mark. Other fields, and Pods that have ended or are being deleted, must not change.
+// judgePod checks a change of a Pod: a report of the Pod's own Node justifies a new mark, that is a label, annotation
+// or condition for a probe result. The ledger, the annotation that records the Pod's marks, justifies the removal of
+// a mark. Other fields, and Pods that have ended or are being deleted, must not change.
 func (w *story) judgePod(before, after *corev1.Pod) {
 	if before.DeletionTimestamp != nil || before.Status.Phase == corev1.PodFailed || before.Status.Phase == corev1.PodSucceeded {
 		w.Failf("late", "Pod %s is changed on its way out", before.Name)
@@ -125,8 +126,8 @@ func (w *story) judgeKeys(pod *corev1.Pod, kind string, before, after map[string
 	}
 }
 
-// isReported reports whether fits is true for a policy of any probe so far together with a state that was reported
-// for the probe.
+// isReported reports whether fits returns true for a marker policy of a probe, present or past, and a state that a
+// Node has reported for the probe.
 func (w *story) isReported(pod types.UID, fits func(v1alpha1.ProbeMarkerPolicy, v1alpha1.ProbeState) bool) bool {
 	for name, versions := range w.past.probes {
 		for _, p := range versions {
@@ -161,8 +162,8 @@ func (w *story) judgeCondition(pod *corev1.Pod, old, c *corev1.PodCondition, led
 	w.Failf("PP-62", "Pod %s gets %s without a report", pod.Name, text(c))
 }
 
-// judgeList checks the write of a list: a list is created for a ready Node, is deleted with the Node, and contains
-// only probes of markers for Pods on the Node.
+// judgeList checks the write of a NodePodProbe: the object is created for a ready Node, is deleted with the Node, and
+// contains only probes of PodProbeMarkers for Pods on the Node.
 func (w *story) judgeList(before, after *v1alpha1.NodePodProbe) {
 	switch {
 	case before == nil && (!w.past.ready[after.Name] || len(after.Status.PodProbeStatuses) > 0):
@@ -243,8 +244,9 @@ func (w *story) judgeMarker(write *chaos.Write, before, after *v1alpha1.PodProbe
 	}
 }
 
-// judgeRequest checks a request for a restart: the present instance of the container has failed, no other container
-// of the Pod restarts, the budget permits the restart, and the waits between restarts grow.
+// judgeRequest checks a ContainerRecreateRequest: the present instance of the container has failed the liveness
+// probe, no other container of the Pod restarts, the disruption budget permits the restart, and the waits between
+// restarts grow.
 func (w *story) judgeRequest(write *chaos.Write, r *v1beta1.ContainerRecreateRequest) {
 	if write.Before != nil || len(r.Spec.Containers) != 1 {
 		w.Failf("EL-3", "%s", write.Call)

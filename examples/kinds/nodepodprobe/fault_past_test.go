@@ -24,12 +24,12 @@ type past struct {
 	said    map[saying]bool
 }
 
-// life contains the values that the fields of a Pod have had so far.
+// life contains the present and former values of a Pod's fields.
 type life struct {
 	namespace, name, node string
 	addresses             map[string]bool
 	labels                map[string]bool // values of the label app
-	lists                 map[string]bool // values of the annotation that lists markers; "-" for none
+	lists                 map[string]bool // values of the annotation that names PodProbeMarkers; "-" for none
 }
 
 // wish is a version of a probe in a marker. The marker selected Pods by the value app of the label app.
@@ -107,8 +107,8 @@ func (p *past) learnPod(pod *corev1.Pod) {
 	}
 }
 
-// learnList records the reported states of probes that are in the spec of the same version of the list. If a status
-// contains a probe twice, only the first state counts.
+// learnList records the reported states of probes that are in the spec of the same version of the NodePodProbe. If a
+// status contains a probe twice, only the first state counts.
 func (p *past) learnList(list *v1alpha1.NodePodProbe) {
 	for _, asked := range list.Spec.PodProbes {
 		if l := p.pods[types.UID(asked.UID)]; l == nil || l.node != list.Name {
@@ -137,13 +137,14 @@ func (p *past) hasSaid(pod types.UID, probe string, is func(v1alpha1.ProbeState)
 	return false
 }
 
-// held is an entry of a Pod's ledger: the marks set by a probe.
+// held contains the marks that a probe has set on a Pod, as recorded in the Pod's annotation.
 type held struct {
 	Labels, Annotations map[string]string
 	Condition           string
 }
 
-// ledgerOf decodes the ledger of a Pod without the controller's code, so that a mistake there cannot hide itself.
+// ledgerOf decodes the ledger of a Pod, an annotation that records the Pod's marks. The function does not use the
+// controller's code, because a mistake in the controller's code would hide a wrong write.
 func ledgerOf(pod *corev1.Pod) map[string]held {
 	out := map[string]held{}
 	if json.Unmarshal([]byte(pod.Annotations[apps.AnnotationProbeMarks]), &out) != nil {
@@ -152,7 +153,8 @@ func ledgerOf(pod *corev1.Pod) map[string]held {
 	return out
 }
 
-// selects evaluates selectors and lists of markers without the controller's code.
+// selects reports, without the controller's code, whether a PodProbeMarker selects a Pod by the selector or by an
+// annotation of the Pod that names PodProbeMarkers.
 func selects(m *v1alpha1.PodProbeMarker, pod *corev1.Pod) bool {
 	if list, listed := pod.Annotations[apps.AnnotationPodProbeMarkerList]; listed {
 		return slices.Contains(strings.Split(list, ","), m.Name)

@@ -36,10 +36,11 @@ import (
 // TestFaults: under any faults, with agents that are silent, late or hostile, a Node gets only the probes of its own
 // Pods. A Pod gets only the marks that its own Node's reports justify, and keeps all values of other writers. A
 // container restarts only for a failed liveness probe of its present instance, one container at a time, within the
-// budget. In the end lists and marks correspond to the markers, and nothing is left of deleted markers.
+// budget. In the end NodePodProbes and Pods contain exactly the probes and marks of the existing PodProbeMarkers.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay checks that a schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -63,7 +64,8 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of one schedule of the test: Pods with four names on three Nodes, and three markers.
+// story is the state of a fault schedule, that is a test run with random faults: Pods with four names on three Nodes,
+// and three PodProbeMarkers.
 type story struct {
 	*chaos.World
 
@@ -74,9 +76,9 @@ type story struct {
 	fails     map[string]bool   // containers that fail their probes, by Pod and probe
 
 	mu      sync.Mutex
-	granted map[types.UID]bool // Pods with a permission not used yet
+	granted map[types.UID]bool // Pods that the disruption budget permits to restart, without a request yet
 
-	touched map[types.UID]bool // Pods whose ledger a user has damaged
+	touched map[types.UID]bool // Pods in which a user has damaged the record of marks
 	past    *past
 
 	restarts map[restarted]time.Time
@@ -84,7 +86,7 @@ type story struct {
 
 const (
 	team = "team-a"
-	// manual is the value of a user.
+	// manual is the value that users write into labels and annotations.
 	manual = "by-hand"
 )
 
@@ -148,8 +150,9 @@ func (w *story) setReady(node *corev1.Node, ready bool) {
 	w.must(w.User.Status().Update(context.Background(), node))
 }
 
-// makePod creates a random Pod: with only the fields that the cache keeps for Pods of other owners, or with all
-// fields; with or without moved liveness probes or a list of markers.
+// makePod creates a random Pod. The cache keeps all fields of the Pod, or only the fields of Pods with an owner of
+// another API group. The Pod may have liveness probes that the agent runs, and an annotation that names
+// PodProbeMarkers.
 func (w *story) makePod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Labels: map[string]string{"app": w.one([]string{"web", "web", "db"})}, Annotations: map[string]string{}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}}, {Name: "log", Image: "log:v1"}}
@@ -172,8 +175,8 @@ func (w *story) makePod(name string) {
 	}
 }
 
-// probe returns a random probe for a marker. Different markers use the same conditions and keys, so that conflicts
-// occur.
+// probe returns a random probe for a PodProbeMarker. Different PodProbeMarkers use the same conditions and keys, so
+// that conflicts occur.
 func (w *story) probe(marker, name string) v1alpha1.PodContainerProbe {
 	p := v1alpha1.PodContainerProbe{Name: name, ContainerName: w.one([]string{"app", "app", "log", "missing"})}
 	switch w.Rand().IntN(3) {
@@ -343,8 +346,8 @@ func (w *story) flip() {
 	w.Logf("node: probe %s of Pod %s fails: %t", probe, pod.Name, w.fails[key])
 }
 
-// permit is a disruption budget of one Pod: permit refuses while another Pod has a permission or an unfinished
-// request.
+// permit acts as a disruption budget of one Pod: permit returns an error while another Pod has a permission or an
+// unfinished ContainerRecreateRequest.
 func (w *story) permit(_ context.Context, pod *corev1.Pod, _ disruption.Operation) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

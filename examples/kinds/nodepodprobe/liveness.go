@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// movesLiveness reports whether liveness probes are moved to the agents. While the feature gate for probes is off, no
-// agent runs probes, and liveness probes stay in the Pods' containers.
+// movesLiveness reports whether node agents run liveness probes in place of the kubelet. While the feature gate for
+// probes is off, no agent runs probes, and liveness probes stay in the Pods' containers.
 func movesLiveness(gates map[apps.Gate]bool) bool {
 	return gates[apps.GateEnhancedLivenessProbe] && gates[apps.GatePodProbeMarker]
 }
@@ -47,7 +47,7 @@ func livenessTask(container string) fanout.Task {
 }
 
 // settled is how long a container must run until its backoff is reset, as in the kubelet. soon is the wait before the
-// next try while a budget refuses, another container restarts, or the Pod's status is outdated.
+// next try if a disruption budget refuses the restart, another container restarts, or the Pod's status is outdated.
 const (
 	settled = 10 * time.Minute
 	soon    = 2 * time.Second
@@ -107,8 +107,8 @@ func (r *Reconciler) forgive(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// mayBeMade reports whether a request may exist although its creation has returned an error, because the API server's
-// response may have been lost.
+// mayBeMade reports whether a ContainerRecreateRequest may exist although its creation has returned an error, because
+// the API server's response may have been lost.
 func mayBeMade(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)

@@ -165,7 +165,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestRequest: the request for an instance always has the same name, and another instance another name.
+// TestRequest: all restart requests for a container instance have the same name, and requests for different instances
+// have different names.
 func TestRequest(t *testing.T) {
 	one, again := requestOf(live(nil), "app"), requestOf(live(nil), "app")
 	other := requestOf(live(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "c://2" }), "app")

@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// podFields copies into the cache the fields that the controller needs for Pods of other owners: the IP address, the
-// condition Initialized, and the conditions for probe results. The containers of such Pods are read from the API
-// server when needed, because few Pods have probes: see Reconciler.shapes.
+// podFields copies into the cache the fields that the controller needs of Pods whose owner is of another API group:
+// the IP address, the condition Initialized, and the conditions for probe results. The containers of such Pods are
+// read from the API server when needed, because few Pods have probes: see Reconciler.shapes.
 func podFields(kept, pod *corev1.Pod) {
 	kept.Status.PodIP = pod.Status.PodIP
 	for i := range pod.Status.Conditions {

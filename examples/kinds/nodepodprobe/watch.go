@@ -23,8 +23,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// add adds the controller to a manager. A Node is enqueued on events of the Node, its list, its Pods with probes or
-// marks, and markers of these Pods.
+// add adds the controller to a manager. A Node is enqueued on events of the Node, of the Node's NodePodProbe, of Pods
+// on the Node with probes or marks, and of the PodProbeMarkers for these Pods.
 func (r *Reconciler) add(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).Named("nodepodprobe").
 		Watches(&v1alpha1.NodePodProbe{}, onAny(func(q queue, before, after client.Object) { wakeNode(q, after.GetName()) })).
@@ -76,8 +76,8 @@ func (r *Reconciler) podChanged(q queue, before, after client.Object) {
 	}
 }
 
-// markerChanged enqueues the Nodes of all Pods that the marker selects before or after the change, and of all Pods
-// with marks or with the annotation that lists markers.
+// markerChanged enqueues the Nodes of all Pods that a PodProbeMarker selects before or after a change, and of all
+// Pods with marks or with the annotation that names PodProbeMarkers.
 func (r *Reconciler) markerChanged(q queue, before, after client.Object) {
 	is, ok := after.(*v1alpha1.PodProbeMarker)
 	if !ok {

@@ -39,8 +39,9 @@ type Reconciler struct {
 	pods      *ownercache.Index[*corev1.Pod]
 	nodes     *ownercache.Index[*corev1.Node]
 	workloads *workloads.Numbered
-	// writer writes generated PersistentPodStates. No reconciliation waits until the cache shows these writes: a change
-	// requires the version that was read, and a name can be created only once.
+	// writer writes generated PersistentPodStates. No reconciliation waits until the cache shows these writes: a
+	// write based on an outdated cache fails, because a change requires the version that was read, and a name can be
+	// created only once.
 	writer  client.Client
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
@@ -66,7 +67,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return mgr.Add(watches)
 }
 
-// setup does the work of Setup; the caller gives the source of the further workload kinds.
+// setup does the work of Setup. kinds provides the workload kinds in addition to StatefulSets.
 func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds workloads.Objects, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, kinds, options)
 	if err != nil {
@@ -173,8 +174,8 @@ func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, s *settings, work
 	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fitting}
 }
 
-// write writes the status if it has changed. After the API server has refused a write, the write is not retried for a
-// while, because the API server may allow smaller objects than expected.
+// write writes the status if it has changed. If the API server refuses the write, the next write is delayed, because
+// the object may be too large for this API server, and a retry would not help.
 func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, status v1beta1.PersistentPodStateStatus) error {
 	change, err := patch(v.Owner, &status)
 	if change == nil || err != nil {

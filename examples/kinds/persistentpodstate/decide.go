@@ -19,15 +19,15 @@ import (
 type records = map[string]v1beta1.PodState
 
 // recordOf returns the new records of a PersistentPodState: the old records, with the records of ready Pods updated,
-// and without records that are no longer needed. workload is nil if the workload does not exist. pods are the Pods that
-// the workload controls. No Pod besides these Pods has the name of a record. nodes looks up a Node by name; the result
-// is false if the Node is unknown. differs reports whether the new records differ from before. If no record has
-// changed, recordOf returns the map before itself. recordOf never modifies before.
+// and without records that are no longer needed. workload is nil if the workload does not exist. pods are the Pods
+// that the workload controls. No Pod besides these Pods has the name of a record. nodes looks up a Node by name; the
+// result is false if the Node is unknown. differs reports whether the new records differ from before. If no record
+// has changed, recordOf returns before, not a copy. recordOf never modifies before.
 //
 //   - For a ready Pod that is not being deleted, recordOf records the Node, the labels of the Node that the spec names,
 //     and the annotations that the spec names. If the Node is unknown, the old record of the Pod is kept.
 //   - The records of Pods that are not ready or are being deleted are not changed.
-//   - If the workload does not exist or is being deleted, all records are dropped.
+//   - If the workload does not exist or is being deleted, all records are removed.
 //   - Otherwise a record is kept as long as its Pod exists or its ordinal is wanted. With the policy WhenDeleted, all
 //     records are kept until the workload is deleted. A record whose name has no ordinal is also kept. While the wanted
 //     ordinals are unknown, all records are kept.
@@ -57,7 +57,7 @@ func recordOf(
 	return d.records, d.changed
 }
 
-// forgets reports whether a record in before is missing in after.
+// forgets reports whether after lacks a record that before contains.
 func forgets(before, after map[string]v1beta1.PodState) bool {
 	for name := range before {
 		if _, ok := after[name]; !ok {
@@ -89,8 +89,8 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// draft is a set of records that is copied only before the first change, because most reconciliations change none of
-// thousands of records.
+// draft is a set of records that is copied before the first change, and not at all without a change, because most
+// reconciliations change none of thousands of records.
 type draft struct {
 	records records
 	changed bool
@@ -116,7 +116,7 @@ func (d *draft) drop(name string) {
 	delete(d.records, name)
 }
 
-// dropGone drops the records of ordinals that are not wanted, if their Pods no longer exist.
+// dropGone removes the records of ordinals that are not wanted, if their Pods no longer exist.
 func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
 	unwanted := map[string]bool{}
 	for name := range d.records {
@@ -177,7 +177,7 @@ const maxSize = 1200 << 10
 
 // fit returns the records in before with the changes in after, as far as the object has space for the changes.
 // Deletions of records are applied first, then changes of records, then new records, each group in the order of
-// ordinals. left names the Pods whose records could not be updated. For lack of space, fit never drops a record.
+// ordinals. left names the Pods whose records could not be updated. fit never removes a record for lack of space.
 func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
 	size := 0
 	for name, state := range after {

@@ -73,7 +73,7 @@ func changesMarks(before, after metav1.Object) bool {
 	}, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
 }
 
-// list splits a text at commas, and drops spaces and empty parts.
+// list splits a text at commas, without spaces and empty parts.
 func list(text string) (words []string) {
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {
@@ -99,12 +99,12 @@ const (
 // generation is the decision of the function generate.
 type generation struct {
 	Action action
-	// For is the workload for which Action is taken, or about which Why explains a problem. For is nil if no workload
-	// is concerned.
+	// For is the workload for which Action is taken, or whose PersistentPodState cannot be generated. For is nil if
+	// no workload is affected.
 	For *workloads.Workload
 	// Spec is the spec that the PersistentPodState should have.
 	Spec *v1beta1.PersistentPodStateSpec
-	// Why says why the PersistentPodState cannot be generated; nil if it can.
+	// Why says why the PersistentPodState cannot be generated; nil if there is no problem.
 	Why error
 }
 
@@ -146,10 +146,10 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 }
 
 // generate decides what must be done to the PersistentPodState of a given name. workloads are all workloads of this
-// name, of any kind. If the annotations of several workloads request a PersistentPodState, the first workload in the
-// list counts. found is the PersistentPodState with this name, or nil. others are the PersistentPodStates of other
-// names whose targets are among the workloads. A PersistentPodState that none of the workloads controls belongs to a
-// user, and is neither changed nor deleted. As an exception, a workload adopts a PersistentPodState that has no
+// name, of any kind. If the annotations of several workloads request a PersistentPodState, only the first workload in
+// the list gets one. found is the PersistentPodState with this name, or nil. others are the PersistentPodStates of
+// other names whose targets are among the workloads. A PersistentPodState that none of the workloads controls belongs
+// to a user, and is neither changed nor deleted. As an exception, a workload adopts a PersistentPodState that has no
 // controller and equals the PersistentPodState to generate.
 func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) generation {
 	if found != nil {
@@ -199,9 +199,9 @@ func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) gener
 	return generation{Action: update, For: workload, Spec: spec}
 }
 
-// isAsGenerated reports whether found has the spec that was generated for the workload. First isAsGenerated copies into
-// spec the fields of found that no annotation determines: the retention policy, which users set, and the API version of
-// the target, which does not matter and cannot change.
+// isAsGenerated reports whether found has the spec that was generated for the workload. Before the comparison,
+// isAsGenerated copies into spec the fields of found that no annotation determines: the retention policy, which users
+// set, and the API version of the target, which has no effect and cannot change.
 func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
 		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
@@ -210,8 +210,8 @@ func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodSta
 	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
 }
 
-// inTheWay decides what must be done if a workload requests a PersistentPodState, but the existing PersistentPodState
-// is controlled by no workload of this name.
+// inTheWay decides what must be done if a workload requests a PersistentPodState, and a PersistentPodState of the
+// name exists that no workload of the name controls.
 func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) generation {
 	switch {
 	case isOrphaned(found):
@@ -222,9 +222,9 @@ func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, s
 	return taken(workload, found, "has its name, and is not its own")
 }
 
-// isLeft reports whether found was generated for a deleted workload of the same name, and was left without an owner.
-// This happens if a user deletes a workload without its Pods: the garbage collector then removes the owner references
-// from all dependents.
+// isLeft reports whether found was generated for a deleted workload of the same name, and has no owner any more. The
+// cause is a deletion with the propagation policy Orphan: the garbage collector removes the owner references from all
+// dependents of the workload.
 func isLeft(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/workloads"
 )
 
-// asking returns a StatefulSet with the given annotations, whose keys follow the prefix "kruise.io/".
+// asking returns a StatefulSet with annotations. list contains their keys, without the prefix "kruise.io/", and their
+// values.
 func asking(uid types.UID, list ...string) *workloads.Workload {
 	annotations := map[string]string{}
 	for key, value := range pairs(list...) {

@@ -75,7 +75,7 @@ func whenDeleted(s *v1beta1.PersistentPodStateSpec) {
 	s.PersistentPodStateRetentionPolicy = v1beta1.PersistentPodStateWhenDeleted
 }
 
-// wants returns a workload with the given wanted ordinals.
+// wants returns a workload with the given start ordinal, replicas and reserved ordinals.
 func wants(t testing.TB, start, replicas int, reserved ...intstr.IntOrString) *workloads.Workload {
 	t.Helper()
 	set, err := ordinals.Of(ordinals.Paths{}, start, replicas, reserved...)
@@ -207,7 +207,7 @@ func TestThousandsFit(t *testing.T) {
 	}
 }
 
-// FuzzRecord: the record of an existing or wanted Pod is never dropped, and every recorded value comes from a Node or
+// FuzzRecord: the record of an existing or wanted Pod is never removed, and every recorded value comes from a Node or
 // from an earlier record.
 func FuzzRecord(f *testing.F) {
 	f.Add(uint8(3), uint8(1), uint8(5), uint8(0b101), uint8(0b010), false, 200)

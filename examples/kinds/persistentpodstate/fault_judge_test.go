@@ -19,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight says when a task has begun: it contains the lengths of the workloads' histories at the first read.
+// sight records when a reconciliation has begun: the lengths of the workloads' histories at the first read.
 type sight struct {
 	lengths map[string]int
-	uids    map[types.UID]bool // UIDs of the PersistentPodStates of this name that the task's cache has shown
+	uids    map[types.UID]bool // UIDs of the PersistentPodStates of this name in the reconciliation's cache
 }
 
 func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
@@ -40,7 +40,7 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 	}
 }
 
-// since returns the states of a workload that a task may have read from the API server.
+// since returns the states of a workload that a reconciliation may have read from the API server.
 func (w *story) since(task *chaos.Task, name string) []moment {
 	s, ok := task.View.(*sight)
 	if !ok {
@@ -92,7 +92,7 @@ func isControlledBy(state *v1beta1.PersistentPodState, m moment) bool {
 	return ref != nil && string(ref.UID) == m.uid
 }
 
-// judgeRecords checks that the controller has dropped only records that are not needed, and that new records are
+// judgeRecords checks that the controller has removed only records that are not needed, and that new records are
 // true.
 func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.PersistentPodState) {
 	name := after.Name

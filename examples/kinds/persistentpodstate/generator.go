@@ -30,8 +30,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// generator creates PersistentPodStates for workloads whose annotations request one. Requests are keyed by name: a
-// request covers all workloads of the name, and the PersistentPodState of the name.
+// generator creates PersistentPodStates for workloads with annotations that request a PersistentPodState. A reconcile
+// request contains a name, and is for all workloads and the PersistentPodState of this name.
 type generator struct {
 	recorder *Reconciler
 	backoff  fanout.Backoff
@@ -97,7 +97,7 @@ func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: g.backoff.Refused(attempt, err, now)}, nil
 }
 
-// decide decides from the objects in the caches.
+// decide decides from the objects in the caches what must be done to the PersistentPodState of the requested name.
 func (g *generator) decide(req ctrl.Request) (generation, *v1beta1.PersistentPodState) {
 	r := g.recorder
 	var found *v1beta1.PersistentPodState
@@ -138,7 +138,7 @@ func (g *generator) act(ctx context.Context, todo generation, found *v1beta1.Per
 	}
 }
 
-// tell sends an event about the reason why nothing was generated, once for each reason.
+// tell sends a single event about each reason why no PersistentPodState was generated.
 func (g *generator) tell(key types.NamespacedName, todo generation) {
 	if todo.Why == nil {
 		g.told.Delete(key)

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeSelectorReplaced means that a Pod's nodeSelector required a value of a label that the last Pod's Node did not
-// have, and that the value was replaced by the recorded value.
+// NodeSelectorReplaced means that Inject has replaced a value in a Pod's nodeSelector by the recorded label value of
+// the Node on which the last Pod of the same name ran.
 const NodeSelectorReplaced reason.Code = "NodeSelectorReplaced"
 
 // Inject makes the scheduler place a new Pod where the last Pod of the same name ran. The recorded values of required
@@ -83,11 +83,12 @@ func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[s
 	}
 }
 
-// TopologyGone means that a Pod waits for a Node with recorded labels that no Node has any more.
+// TopologyGone means that a Pod cannot be scheduled, because the Pod requires recorded labels that no Node has any
+// more.
 const TopologyGone reason.Code = "TopologyGone"
 
-// stranded returns the waiting Pods that no Node can run because of the labels that Inject has added: no Node has all
-// required labels. nodes returns all Nodes. nodes is called only if a Pod waits.
+// stranded returns the unscheduled Pods whose nodeSelector, after the additions by Inject, matches no Node. nodes
+// returns all Nodes. nodes is called only if a Pod waits.
 func stranded(state *v1beta1.PersistentPodState, s *settings, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
 	all := sync.OnceValue(nodes)
 	for _, pod := range pods {

@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// This package has a control plane of its own, because the webhooks review all Pods.
+// This package has a control plane of its own, because the API server calls the webhooks for all Pods.
 var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -123,7 +123,7 @@ func (c *cluster) advanced(name string, replicas int32) *v1beta1.StatefulSet {
 	}
 }
 
-// keep returns a PersistentPodState for a workload.
+// keep returns a PersistentPodState for a workload. The test must create the object.
 func (c *cluster) keep(apiVersion, kind, name string, edits ...func(*v1beta1.PersistentPodStateSpec)) *v1beta1.PersistentPodState {
 	state := &v1beta1.PersistentPodState{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "keep-" + name}}
 	state.Spec.TargetReference = v1beta1.PersistentPodStateTarget{APIVersion: apiVersion, Kind: kind, Name: name}

@@ -77,8 +77,8 @@ func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodState
 	if len(operations) == 0 {
 		return nil, nil
 	}
-	// A JSON patch can test the UID. In a merge patch of a status, the API server ignores the UID, and another object
-	// of the same name would get the records.
+	// A JSON patch can test the UID. In a merge patch of a status, the API server ignores the UID, so a new object of
+	// the same name would get the records of the old object.
 	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", state.UID}}, operations...))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the records of %s/%s: %w", state.Namespace, state.Name, err)
@@ -86,7 +86,7 @@ func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodState
 	return client.RawPatch(types.JSONPatchType, body), nil
 }
 
-// count returns how many records were written, and how many were dropped.
+// count returns how many records were written, and how many were removed.
 func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
 	for _, name := range changed(before, after) {
 		if _, ok := after[name]; ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// podFields copies, for the cache, the fields of numbered Pods of other owners that may be recorded, and the condition
-// Ready, which says when to record.
+// podFields copies into the cache the fields of Pods of StatefulSets and similar workloads that may be recorded, and
+// the condition Ready, because the controller records only ready Pods.
 func podFields(kept, pod *corev1.Pod) {
 	if _, _, ok := controllerOf(pod); !ok {
 		return

@@ -214,7 +214,7 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 	"group":"game.example.com","scope":"Namespaced","names":{"kind":"GameSet","listKind":"GameSetList","plural":"gamesets","singular":"gameset"},
 	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// listedKind lists a workload kind in the ConfigMap and installs its CRD while the manager runs.
+// listedKind adds a workload kind to the ConfigMap, and installs the kind's CRD, while the manager runs.
 func listedKind(t *testing.T, c *cluster) {
 	definition, list := decoded(t, crd), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: apps.ConfigurationName}}
 	state := c.keep("game.example.com/v2", "GameSet", "game")
@@ -228,7 +228,7 @@ func listedKind(t *testing.T, c *cluster) {
 		_ = errors.Join(c.Delete(ctx, list), c.Delete(ctx, definition))
 	})
 	c.create(state)
-	c.untilEvent(state, apps.EventInvalidPersistentPodState) // the kind is not listed yet
+	c.untilEvent(state, apps.EventInvalidPersistentPodState) // the ConfigMap does not contain the kind yet
 	c.create(definition)
 	game := decoded(t, `{"apiVersion":"game.example.com/v1","kind":"GameSet","metadata":{"name":"game","namespace":"`+c.namespace+`"},"spec":{"replicas":2,"reserveOrdinals":[0]}}`)
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error { return c.Create(ctx, game) })
@@ -248,7 +248,7 @@ func listedKind(t *testing.T, c *cluster) {
 	}
 	c.recorded(state, "game", 1, 2)
 
-	edit(c, list, func(list *corev1.ConfigMap) { list.Data = nil }) // the kind is no longer listed
+	edit(c, list, func(list *corev1.ConfigMap) { list.Data = nil }) // the ConfigMap no longer contains the kind
 	c.untilEvent(state, apps.EventInvalidPersistentPodState)
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
 		probe := c.podOf(game, 1)
@@ -341,7 +341,7 @@ func goneTopology(t *testing.T, c *cluster) {
 	label("r1")
 	c.create(state, set)
 	c.recorded(state, "db", 0)
-	label("r2") // the record follows the labels of the Pod's Node
+	label("r2") // the record gets the new label of the Pod's Node
 	c.recorded(state, "db", 0)
 	edit(c, node, func(node *corev1.Node) { node.Spec.Unschedulable = true }) // so that nothing is recorded before the label was removed
 	if err := c.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "db-0"}}); err != nil {

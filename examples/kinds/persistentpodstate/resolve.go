@@ -25,8 +25,8 @@ type settings struct {
 
 const (
 	minWeight, maxWeight = 1, 100 // least and largest weight of a preference that the API server accepts in Pods
-	// mostListed is the largest number of keys, preferences and annotations in a spec, because each of these is
-	// recorded for every Pod.
+	// mostListed is the largest length of each list of keys, preferences or annotations in a spec. The lengths are
+	// limited because every Pod's record contains a value for each element.
 	mostListed = 50
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// stepIndex is the name of the index that the webhook step uses. The step has an index of its own, because the step
-// also runs on replicas whose controller does not run.
+// stepIndex is the name of the index that the Pod webhook uses. The webhook has an index of its own, because the
+// webhook also runs in replicas of the manager that are not the leader.
 const stepIndex = "workloadkit/persistentpodstate-target-of-new-pods"
 
 // step is the step of the Pod webhook that adds the recorded labels to new Pods.
@@ -36,10 +36,10 @@ type step struct {
 // ran. namespace is the namespace of the ConfigMap that lists the workload kinds. events receives the step's events.
 // The step runs on every replica, and reads from the manager's cache. Call newStep before the manager starts.
 //
-// current is a function that waits until the cache is up to date. Until the cache is up to date, new Pods of
-// StatefulSets and similar kinds must wait: a Pod that ran on another Node would be recorded there, and the old record
-// would be lost. If current returns an error, the step refuses such Pods, and their controller tries again. Pods of all
-// other kinds are admitted.
+// current waits until the cache is up to date. Until then, the requests to create Pods of StatefulSets and similar
+// kinds must wait: if a new Pod ran on another Node, the controller would record the new Node, and the old record
+// would be lost. If current returns an error, the webhook refuses such Pods, and the Pods' controller tries again.
+// Pods of all other kinds are admitted.
 func newStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Mutator, error) {
 	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
 	if err != nil {

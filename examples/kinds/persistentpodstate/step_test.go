@@ -128,7 +128,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// BenchmarkStepOfOthers measures the cost of the step for a Pod without a PersistentPodState.
+// BenchmarkStepOfOthers measures what the step of the Pod webhook costs for a Pod without a PersistentPodState.
 func BenchmarkStepOfOthers(b *testing.B) {
 	mutate, err := mutateOf(indexOf(b, true, stateFor("apps/v1", "StatefulSet", "db")), nil, true, nil)
 	if err != nil {
@@ -168,7 +168,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// mutateOf returns the step's function, with the given index and listed kinds. known is true if the list has been read.
+// mutateOf returns the function that changes new Pods, with the given index and the given configured workload kinds.
+// known is true if the configuration was read.
 func mutateOf(index *ownercache.Index[*v1beta1.PersistentPodState], listed []schema.GroupVersionKind, known bool, events record.EventRecorder) (
 	func(context.Context, *corev1.Pod, *admission.Request) error, error,
 ) {

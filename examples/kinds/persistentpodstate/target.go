@@ -13,7 +13,7 @@ import (
 )
 
 // TargetUnknown means that the controller cannot find out whether the target exists, because the target's kind is not
-// listed, not installed, or not readable.
+// configured, not installed, or not readable.
 const TargetUnknown reason.Code = "TargetUnknown"
 
 // target finds the target of a PersistentPodState in the cache; nil if the target does not exist. An error means that

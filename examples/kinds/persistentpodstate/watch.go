@@ -76,8 +76,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// nodeEvents returns a handler that enqueues PersistentPodStates when the labels of a Node change: those of the Pods on
-// the Node, and those of Pods that wait for a Node.
+// nodeEvents returns a handler that enqueues PersistentPodStates when the labels of a Node change: the
+// PersistentPodStates for the Pods on the Node, and for Pods that are not scheduled yet.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(q queue, node client.Object) {
 		for _, name := range []string{node.GetName(), ""} {
@@ -131,15 +131,15 @@ func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object
 	}
 }
 
-// large is the number of records from which on PersistentPodStates are enqueued with a delay, and perRecord is the
+// large is the number of records above which PersistentPodStates are enqueued with a delay, and perRecord is the
 // delay per record.
 const (
 	large     = 250
 	perRecord = 50 * time.Microsecond
 )
 
-// add enqueues PersistentPodStates, with a delay if there are many records. Each write costs the API server the whole
-// object, so events are collected for a while: half a second with 10,000 records.
+// add enqueues PersistentPodStates, with a delay if there are many records. For each write, the API server stores the
+// whole object, so events are collected for a while: half a second with 10,000 records.
 func add(q queue, states []*v1beta1.PersistentPodState) {
 	for _, state := range states {
 		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(state)}

@@ -24,8 +24,8 @@ import (
 // ControllerName is the name of the controller in logs, and the source of its events.
 const ControllerName = "podprobemarker-controller"
 
-// look is the time between two checks whether a PodProbeMarker that is being deleted still has probes on Nodes or
-// marks on Pods.
+// look is the interval at which the controller checks whether a PodProbeMarker that is being deleted still has probes
+// on Nodes or marks on Pods. Marks are the labels, annotations and conditions with the results of probes.
 const look = time.Second
 
 // reasonsInEvent is the largest number of reasons in an event.
@@ -37,7 +37,7 @@ type Reconciler struct {
 	resolved  *ownercache.Memo[*v1alpha1.PodProbeMarker, *resolved]
 	pods      *ownercache.Index[*corev1.Pod]
 	nodeLists *ownercache.Index[*v1alpha1.NodePodProbe]
-	book      *probing.Book // without markers; used only to read the ledgers, which are the records of marks in Pods
+	book      *probing.Book // without markers; used only to read from Pods the records of their marks
 	fanout    *fanout.Fanout
 	told      *kruise.Told
 	options   kruise.Options
@@ -134,7 +134,7 @@ func setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) 
 	})
 }
 
-// matched returns the number of selected Pods that are probed.
+// matched returns the number of Pods that the selector matches and whose containers can be probed.
 func matched(selector labels.Selector, pods []*corev1.Pod) (n int64) {
 	for _, pod := range pods {
 		if selector.Matches(labels.Set(pod.Labels)) && probing.IsProbed(pod) {

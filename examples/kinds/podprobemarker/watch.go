@@ -19,12 +19,12 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are collected before a marker is reconciled, because a reconciliation reads all Pods of a
-// namespace.
+// gather is how long events of Pods are collected before a PodProbeMarker is reconciled, because a reconciliation
+// reads all Pods of a namespace.
 const gather = 100 * time.Millisecond
 
-// watch adds event sources. A marker is enqueued when a selected Pod is created, deleted, relabeled, or becomes ready
-// for probes.
+// watch adds event sources. A PodProbeMarker is enqueued when a selected Pod is created, deleted or relabeled, or
+// when its probes can begin.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wake(q, e.Object, e.Object) },
@@ -39,7 +39,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	})
 }
 
-// wake enqueues the markers whose selector matches a Pod, before or after a change of the Pod.
+// wake enqueues the PodProbeMarkers whose selector matches a Pod, before or after a change of the Pod.
 func (r *Reconciler) wake(q queue, before, after client.Object) {
 	for _, marker := range r.cache.Owners.In(after.GetNamespace()) {
 		selector := r.resolved.Of(marker).Selector

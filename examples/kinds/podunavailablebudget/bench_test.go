@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// BenchmarkAsk measures requests in a namespace with 1,000 budgets: for a Pod whose annotations name its budget, for
-// a Pod without these annotations, and for a Pod without a budget. Each request is a dry run.
+// BenchmarkAsk measures calls of Ask in a namespace with 1,000 budgets: for a Pod whose annotations name its budget,
+// for a Pod without these annotations, and for a Pod without a budget. Each call is a dry run.
 func BenchmarkAsk(b *testing.B) {
 	w := newWorld(b)
 	for i := range 1000 {

@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// These are reasons why a request is admitted without asking a budget.
+// These are reasons why a request for a Pod is admitted although no budget has decided about the request.
 const (
 	// NoBudget means that the Pod has no budget.
 	NoBudget reason.Code = "NoBudget"
@@ -33,15 +33,15 @@ const (
 	NotProtected reason.Code = "NotProtected"
 )
 
-// TooManyBudgets means that the Pod has more than mostOfPod budgets; no budget is then asked.
+// TooManyBudgets means that the Pod has more than mostOfPod budgets. The request is refused, and no budget decides.
 const TooManyBudgets reason.Code = "TooManyBudgets"
 
 // Answer is the answer to a request to take a Pod out of service.
 type Answer struct {
 	disruption.Decision
 
-	// Budget is the name of the budget that was asked, or "" if no budget was asked. If several budgets were asked,
-	// Budget is the budget that has refused.
+	// Budget is the name of the budget that has decided about the request, or "" if no budget has decided. If several
+	// budgets have decided, Budget is the budget that has refused the request.
 	Budget string
 }
 
@@ -51,9 +51,9 @@ type Budgets struct {
 	*workloads.Owners
 	*Serving
 
-	// Current is a function that waits until the cache of budgets is up to date, and returns an error if its context
-	// ends first. If Current returns an error, budgets are read from the API server. Current is nil if the cache is
-	// always up to date.
+	// Current waits until the cache of budgets is up to date, and returns an error if the context ends first. If
+	// Current returns an error, budgets are read from the API server. Current is nil if the cache is always up to
+	// date.
 	Current func(context.Context) error
 	// Events receives an event on each Pod for which a budget has refused a request. Optional.
 	Events record.EventRecorder
@@ -98,8 +98,9 @@ func newBudgets(
 
 // Ask decides whether the operation may take the Pod out of service. All budgets of the Pod must admit the operation.
 // If dryRun is false, an admitted operation is counted against the budgets where needed. The caller must pass the
-// present state of the Pod: if a stale Pod seems to be out of service, the operation would be admitted without being
-// counted. If Ask returns an error, the decision is unknown, and the caller must not take the Pod out of service.
+// present state of the Pod: with an outdated state in which the Pod is out of service, the operation would be
+// admitted without being counted. If Ask returns an error, Ask has not decided, and the caller must not take the Pod
+// out of service.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
 	return b.ask(ctx, pod, operation, dryRun, askWaits, false)
 }
@@ -121,7 +122,7 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if !isOn(b.gates, operation) {
 		return free(NotCovered, "", "the feature gate for it is off")
 	}
-	if !podstate.IsActive(pod) { // also admits the final request of a kubelet, and requests to delete ended Pods
+	if !podstate.IsActive(pod) { // a kubelet may delete a terminating Pod, and every client an ended Pod
 		return free(disruption.NotServing, "", "it terminates or has ended")
 	}
 	all, err := b.of(ctx, pod, operation, patience)

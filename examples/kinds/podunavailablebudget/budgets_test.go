@@ -128,7 +128,7 @@ func TestIsOn(t *testing.T) {
 	}
 }
 
-// TestLedger: a status that is converted to a ledger and back is unchanged.
+// TestLedger: a status that is converted to a disruption.Ledger and back is unchanged.
 func TestLedger(t *testing.T) {
 	at := metav1.NewTime(start)
 	budget := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1beta1.PodUnavailableBudgetStatus{

@@ -44,7 +44,8 @@ const (
 // reconciliation.
 const overtakenRetry = 100 * time.Millisecond
 
-// strayRetry is the wait before the next check of Pods onto which another budget has to write the names.
+// strayRetry is the wait before the next check of Pods whose annotations lack names that the reconciliation of
+// another budget must write.
 const strayRetry = 5 * time.Second
 
 // Options are the options of the controller. The zero value is valid.
@@ -129,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
-	if len(found) > len(mine) { // another budget writes the other names, unless it is deleted first
+	if len(found) > len(mine) { // other reconciliations write these names, unless their budgets are deleted
 		pass.Wake(strayRetry)
 	}
 	if searchesAgain(len(found), len(mine), stampErr) {
@@ -138,9 +139,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(statusErr, stampErr)
 }
 
-// marks reports whether this budget must write the names of all budgets onto the Pod. If the Pod's annotations lack
-// names of its budgets, the first budget whose name is missing writes the names of all. The other budgets then find
-// their names on the Pod.
+// marks reports whether the reconciliation of this budget must write the names of all budgets of a Pod into the Pod's
+// annotations. If several names are missing, only the reconciliation of the first budget with a missing name writes,
+// and writes all names.
 func (r *Reconciler) marks(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	unnamed := r.unnamed(pod)
 	return len(unnamed) > 0 && unnamed[0].UID == budget.UID
@@ -173,7 +174,7 @@ func (r *Reconciler) sharedWith(v *view) string {
 }
 
 // straysOf returns the Pods that the budget should protect but whose annotations do not name the budget: Pods created
-// before the budget, and Pods of a deleted budget.
+// before the budget, and Pods that a deleted budget has protected.
 func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*corev1.Pod) {
 	for _, pod := range r.cache.Pods.In(budget.Namespace) {
 		if podstate.IsActive(pod) && r.isStray(budget, pod) {
@@ -201,7 +202,8 @@ func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	return slices.DeleteFunc(r.finder.Of(pod), func(b *v1beta1.PodUnavailableBudget) bool { return slices.Contains(named, b.Name) })
 }
 
-// report writes the status if it has changed, unless an operation was counted against the budget since the count.
+// report writes the status if it has changed, unless the webhook or a controller has counted a further operation
+// against the budget since this reconciliation counted the Pods.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, count count) error {
 	after := v.Owner.DeepCopy()
 	store(after, count.ledger)

@@ -24,10 +24,11 @@ type count struct {
 	ledger disruption.Ledger
 	// members is the number of the budget's active Pods.
 	members int
-	// stayed lists the Pods whose deletion was admitted, but which still exist after the time
-	// disruption.Policy.LeavingFor.
+	// stayed lists the Pods that still exist although their deletion was admitted more than
+	// disruption.Policy.LeavingFor ago.
 	stayed []string
-	// stored is a function to call after the ledger was written to the API server.
+	// stored must be called after the ledger, that is the admitted disruptions and the numbers of Pods, was written
+	// to the API server.
 	stored func()
 	// invalid says why the budget is invalid; nil if the budget is valid.
 	invalid error
@@ -47,11 +48,11 @@ type counter struct {
 
 	mu    sync.Mutex
 	known map[types.UID]map[types.UID]judged
-	// needed contains, for each budget, when the number of required Pods last rose from 0.
+	// needed contains, for each budget, when the number of Pods required to be in service last rose from 0.
 	needed map[types.UID]time.Time
 }
 
-// judged says whether a version of a Pod is in service, as the method judged of counter has determined.
+// judged is the result of the method judged of counter: whether a version of a Pod is in service.
 type judged struct {
 	pod     *corev1.Pod
 	serves  bool
@@ -71,8 +72,8 @@ func (c *counter) forget(uid types.UID) {
 	c.shares.forget(uid)
 }
 
-// before returns the ledger (admitted disruptions and the numbers of Pods) of the last count, including the parts that
-// the status cannot store.
+// before returns the ledger (admitted disruptions and the numbers of Pods) of the last count, including the fields
+// that the status cannot store.
 func (c *counter) before(v *view) disruption.Ledger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *counter) before(v *view) disruption.Ledger {
 	return ledger
 }
 
-// remember stores the time since when Pods are required.
+// remember stores the time since when the budget requires Pods in service.
 func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,16 +95,17 @@ func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.needed[v.Owner.UID] = ledger.NeededSince.Time
 }
 
-// count counts the Pods that name the budget, and the strays: selected Pods onto which the budget's name is about to
-// be written. wake is called with the time until the next count, for changes that cause no event.
+// count counts the Pods whose annotations name the budget, and the strays, which are protected Pods whose annotations
+// still lack the name. If a Pod's service changes later without an event, count calls wake with the time until the
+// next count.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods, spec := c.members(v), c.finder.specOf(v.Owner)
 	census := disruption.Census{
 		Generation: v.Owner.Generation, Bounds: spec.bounds, Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
 	}
 	census.Members = c.judge(v, pods, census.Members, wake)
-	// Strays count only after the budget's name was written onto them, because before this the cache may lack their
-	// annotations.
+	// A stray counts only after the budget's name was written into the Pod's annotations, because before this write
+	// the cache may lack the annotations.
 	for _, pod := range strays {
 		census.Members = append(census.Members, disruption.MemberOf(pod, false))
 	}
@@ -140,7 +142,8 @@ func (c *counter) members(v *view) []*corev1.Pod {
 	return pods
 }
 
-// judge determines for each active Pod whether the Pod is in service, and appends the Pod to members.
+// judge determines for each active Pod whether the Pod is in service, and appends a disruption.Member for the Pod to
+// members.
 func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member, wake func(time.Duration)) []disruption.Member {
 	c.mu.Lock()
 	before := c.known[v.Owner.UID]
@@ -167,9 +170,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 }
 
 // judged determines whether a Pod is in service. A kubelet writes status.observedGeneration before it stops the
-// containers of the old spec. So the containers of such a Pod may be about to stop. The Pod counts as in service only
-// after its containers have kept running for longer than a stop takes. before is the previous result for the Pod, or
-// the zero value.
+// containers of the old spec. So after a change of the spec, the containers may be about to stop. The Pod counts as
+// in service only after the containers have kept running for longer than the grace period. before is the previous
+// result for the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
 	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !isDoubtful(pod) {

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// TestDoubtfulPods: a kubelet reports the newest generation of a Pod before the container of the old image has ended,
-// which takes as long as the grace period.
+// TestDoubtfulPods: after a change of the image, a Pod counts as in service only after the grace period, because a
+// kubelet writes status.observedGeneration before the container of the old image has ended.
 func TestDoubtfulPods(t *testing.T) {
 	start := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	serving, err := NewServing(nil)

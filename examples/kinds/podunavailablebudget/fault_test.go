@@ -47,7 +47,8 @@ const namespace, budgetName, secondName, workload = "shop", "guard", "second-gua
 // requires. In the end the status is right.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -73,7 +74,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -82,19 +83,20 @@ type story struct {
 
 	serving  *podunavailablebudget.Serving
 	requests map[string]*request
-	// granted contains the time of the last status write that admitted the removal of the Pod.
+	// granted contains, for each Pod, the time of the last status write that allowed to take the Pod out of service.
 	granted map[types.UID]time.Time
 	// needs is the number of Pods that had to be in service when a budget admitted a request. A user may raise the
 	// number before the second budget admits the request.
 	needs map[spent]int32
-	// again says when a Pod was admitted because of an earlier entry in the status.
+	// again contains, for each Pod, the time when a request was admitted because the status still had the entry of an
+	// earlier request for the Pod.
 	again map[types.UID]time.Time
-	// freed are Pods that were admitted in the last seconds because they were out of service, but had become ready
-	// meanwhile.
+	// freed are Pods for which a request was admitted in the last seconds because the Pod was out of service, and
+	// which became ready during the review of the request.
 	freed map[types.UID]time.Time
 	// idle contains the last time at which the status of a budget required no Pod.
 	idle map[string]time.Time
-	// strict is true if only granted requests take Pods out of service.
+	// strict is true if only admitted requests take Pods out of service, and no crashes or other clients.
 	strict bool
 	// updates is true if most requests are updates. settled is true after the users have made their last change.
 	updates, settled bool
@@ -103,7 +105,7 @@ type story struct {
 	behind map[int]time.Time
 }
 
-// spent identifies a Pod whose removal a budget has admitted.
+// spent identifies a budget, and a Pod that the budget has allowed to take out of service.
 type spent struct {
 	budget string
 	pod    types.UID
@@ -116,7 +118,8 @@ type request struct {
 	uid       types.UID
 	operation disruption.Operation
 	version   string // of the Pod for which the request was admitted
-	// gated is true for a controller that closes the Pod's readiness gate, if the Pod has one, before its change.
+	// gated is true for a request of a controller that closes the Pod's readiness gate, if the Pod has the gate,
+	// before the change.
 	gated bool
 	begun bool
 }
@@ -149,7 +152,8 @@ type webhook struct {
 	live  client.Reader
 }
 
-// Reconcile reviews a request, and carries out an admitted request. A lost request is not repeated.
+// Reconcile reviews a request, and carries out the request if it is admitted. No request is reviewed twice, even if
+// the process has crashed during the review.
 func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	r := w.take(req.Name)
@@ -210,11 +214,11 @@ func (w *story) check() {
 	slices.SortFunc(all, func(a, b passed) int { return strings.Compare(a.name, b.name) })
 	for _, p := range all {
 		if p.r.gated && !w.settled && w.Chance(70) {
-			w.passed = append(w.passed, p) // the controller is slow
+			w.passed = append(w.passed, p) // the controller acts later
 			continue
 		}
 		if p.r.gated && time.Since(p.at) > 5*time.Second {
-			continue // the controller has ended
+			continue // the controller does not act any more
 		}
 		w.admitted(p)
 	}
@@ -235,7 +239,7 @@ func (w *story) admitted(p passed) {
 	}
 	if budget != nil && w.isProtected(pod) && served && w.strict {
 		switch answer.Reason.Code {
-		case podunavailablebudget.NoBudget: // a new budget that the Pod does not name may be unknown
+		case podunavailablebudget.NoBudget: // the cache may lack a new budget that the Pod does not name
 			if slices.Contains(podunavailablebudget.NamesIn(pod), budgetName) {
 				w.Failf("protected", "%s of Pod %s is let pass without a budget", r.operation, pod.Name)
 			}
@@ -243,7 +247,7 @@ func (w *story) admitted(p passed) {
 			return
 		case disruption.NotServing, podunavailablebudget.NotCovered, podunavailablebudget.NotProtected:
 			w.Failf("protected", "%s of Pod %s is let pass as %s, and it serves", r.operation, pod.Name, answer.Reason.Code)
-		case disruption.LetGoAlready: // the Pod no longer counts as in service
+		case disruption.LetGoAlready: // admitted because of an earlier admitted request
 			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
 				w.Failf("budget", "%s of Pod %s is let pass as one that was let go a moment ago", r.operation, pod.Name)
 			}
@@ -327,11 +331,10 @@ func (w *story) ready() (changed bool) {
 	return false
 }
 
-// outside does the work of all other clients and of the Nodes.
+// outside acts as the clients other than the webhooks, and as the kubelets.
 func (w *story) outside() bool { return w.proceed() || w.replace() || w.ready() }
 
-// hasShare reports whether the status of the budget has an entry for the Pod: an admitted disruption that still
-// counts.
+// hasShare reports whether the status of the budget still has an entry for the Pod because of an admitted request.
 func hasShare(budget *v1beta1.PodUnavailableBudget, pod string) bool {
 	_, leaves := budget.Status.DisruptedPods[pod]
 	_, changes := budget.Status.UnavailablePods[pod]
@@ -446,7 +449,7 @@ func (w *story) replace() (changed bool) {
 		if w.budget() != nil && w.Chance(70) {
 			pod.Annotations = map[string]string{policy.AnnotationRelatedBudget: budgetName, policy.AnnotationRelatedBudgetOld: budgetName}
 		}
-		nodefit.Pin(&pod.Spec, "nowhere") // a Node of the story itself: on simulated Nodes, Pods may fail
+		nodefit.Pin(&pod.Spec, "nowhere") // no simulated Node, because Pods may fail on simulated Nodes
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 		if w.Chance(70) {
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
@@ -543,7 +546,7 @@ func (w *story) strip() {
 	}
 }
 
-// disturb takes Pods out of service without asking the budget, or deletes the budget.
+// disturb takes Pods out of service without a request to the webhook, or deletes the budget.
 func (w *story) disturb() {
 	pods := w.protected()
 	switch n := w.Rand().IntN(10); {
@@ -581,8 +584,8 @@ func (w *story) keepUp() {
 		}
 	}
 	const latest, longestStep = 3 * time.Second, 10 * time.Second
-	// A Pod stays in freed until a count has read that the Pod is out of service: both the cache and the count may be
-	// late.
+	// A Pod stays in freed until the controller must have counted the Pod as out of service, even with a stale cache
+	// and a slow reconciliation.
 	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > 2*(longestStep+latest) })
 	for i, p := range w.Processes() {
 		if p.Cache.Behind("pods") == 0 {
@@ -624,7 +627,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// noteEnds records entries that a count has removed although the Pod was admitted again after the count had begun.
+// noteEnds records entries that a reconciliation has removed from the status although another request for the Pod was
+// admitted after the reconciliation had begun.
 func (w *story) noteEnds(count *chaos.Task, before, after *v1beta1.PodUnavailableBudget) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		again, ok := w.again[pod.UID]
@@ -634,7 +638,7 @@ func (w *story) noteEnds(count *chaos.Task, before, after *v1beta1.PodUnavailabl
 	}
 }
 
-// note records which Pods a write of the status admits.
+// note records the Pods for which a write of the status adds an admitted disruption.
 func (w *story) note(budget *v1beta1.PodUnavailableBudget, before, after map[string]metav1.Time) {
 	for name, since := range after {
 		if was, ok := before[name]; ok && was.Equal(&since) {

@@ -29,14 +29,14 @@ func nameIn(pod *corev1.Pod) string {
 }
 
 // mostOfPod is the largest number of budgets that a Pod may have. If a Pod has more budgets, no deletion or change of
-// the Pod is admitted: each budget would have to be asked, and would have to record the Pod.
+// the Pod is admitted, because each budget would have to decide, and its status would have to be written.
 const mostOfPod = 10
 
 // mostNames is the largest length in bytes of the annotation with budget names.
 const mostNames = mostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
 
-// NamesIn returns the names of all budgets in the Pod's annotations, without duplicates. If there are more than
-// mostOfPod names, the other names are left out.
+// NamesIn returns the names of all budgets in the Pod's annotations, without duplicates. NamesIn returns at most
+// mostOfPod names.
 func NamesIn(pod *corev1.Pod) (names []string) {
 	if first := nameIn(pod); first != "" {
 		names = append(names, first)
@@ -82,7 +82,7 @@ type finder struct {
 
 	mu      sync.Mutex
 	specs   map[types.UID]spec
-	sweepAt int // number of specs at which the specs of deleted budgets are dropped
+	sweepAt int // number of specs at which specs of deleted budgets are removed
 }
 
 // spec is the parsed spec of a budget, and the generation of the spec.
@@ -93,7 +93,7 @@ type spec struct {
 	problems   judge.Faults
 }
 
-// fewSpecs is the number of specs below which looking for specs of deleted budgets is not worthwhile.
+// fewSpecs is the number of specs below which specs of deleted budgets stay in memory.
 const fewSpecs = 100
 
 // specOf returns the parsed spec of a budget; each generation is parsed once.
@@ -124,8 +124,8 @@ func newFinder(ctx context.Context, informers cache.Informers, workloads *worklo
 	return &finder{budgets: index, workloads: workloads, specs: map[types.UID]spec{}}, nil
 }
 
-// byPods is the index of budgets by what their Pods have in common. Because of the index, a Pod need not be compared
-// with all budgets of the namespace.
+// byPods is the name of the index of budgets by their target workload or a label of their selector. With the index, a
+// Pod need not be compared with all budgets of the namespace.
 const byPods = "budgets.pods"
 
 // whoseBudget returns the index keys of a budget: the key of its target workload, the key of a label in its selector,
@@ -142,14 +142,16 @@ func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	return []string{labelKey(budget.Namespace, key, selector.MatchLabels[key])}
 }
 
-// The keys of the three kinds differ, because namespaces contain no slash, and label keys contain no space.
+// No two of these functions can return the same key, because namespaces contain no slash, and label keys contain no
+// space.
 func anyKey(namespace string) string               { return namespace }
 func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 func workloadKey(namespace string, ref workloads.Ref) string {
 	return namespace + "/ " + ref.Group + "/" + ref.Kind + "/" + ref.Name
 }
 
-// candidates yields each budget that may protect a Pod with the given chain of controllers, once.
+// candidates yields, once each, the budgets that may protect a Pod. chain contains the Pod's controller, the
+// controller's controller, and so on.
 func (f *finder) candidates(pod *corev1.Pod, chain []workloads.Ref) iter.Seq[*v1beta1.PodUnavailableBudget] {
 	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
 		keys := make([]string, 0, 1+len(pod.Labels)+len(chain))
@@ -187,8 +189,9 @@ func (f *finder) For(namespace string, of ...workloads.Ref) (found []*v1beta1.Po
 	return found
 }
 
-// Of returns the budgets that protect a Pod; do not modify the budgets. The budget that the Pod's annotations name
-// first comes first, if the budget exists and protects the Pod. All other budgets of the Pod follow, the oldest first.
+// Of returns the budgets that protect a Pod; do not modify the budgets. The first element is the budget that the
+// Pod's annotations name first, if the budget exists and protects the Pod. All other budgets of the Pod follow, the
+// oldest first.
 func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	chain, known := f.workloads.Above(pod)
 	return f.among(f.candidates(pod, chain), func(name string) *v1beta1.PodUnavailableBudget {
@@ -198,8 +201,8 @@ func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 }
 
 // among returns the given budgets that protect a Pod with the given controllers, at most mostOfPod+1 budgets. The
-// budget that the Pod's annotations name first comes first. If the Pod's controller is unknown, the budgets that the
-// Pod's annotations name count as well.
+// first element is the budget that the Pod's annotations name first. If the Pod's controller is unknown, the budgets
+// that the Pod's annotations name count as well.
 func (f *finder) among(
 	some iter.Seq[*v1beta1.PodUnavailableBudget], get func(name string) *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref, known bool,
 ) (found []*v1beta1.PodUnavailableBudget) {

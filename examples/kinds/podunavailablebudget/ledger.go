@@ -9,8 +9,8 @@ import (
 )
 
 // ledgerOf converts the status of a budget to the ledger that package disruption uses. The ledger shares the maps of
-// the status, which are never modified. Identities of Pods and the time since when Pods are required are missing: the
-// status has OpenKruise's format, without fields for both.
+// the status, which are never modified. The ledger lacks the identities of Pods, and the time since when the budget
+// requires Pods in service: the status has OpenKruise's format, which has no fields for these values.
 func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	s := &budget.Status
 	return disruption.Ledger{
@@ -36,9 +36,9 @@ func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	return gates[apps.GatePodUnavailableBudgetUpdate]
 }
 
-// covers reports whether a budget with the listed operations protects Pods from the operation. While the gate
-// InPlacePodVerticalScaling is off, a budget that lists updates also covers resizes. While the gate is on, a budget
-// covers resizes only if it lists resizes.
+// covers reports whether a budget with the listed operations protects Pods from the operation. While the feature gate
+// InPlacePodVerticalScaling is off, a budget for updates also covers resizes. While the gate is on, a budget covers
+// resizes only if resizes are listed.
 func covers(list []v1beta1.Operation, operation disruption.Operation, gates map[apps.Gate]bool) bool {
 	listed := func(operation disruption.Operation) bool {
 		if len(list) == 0 {

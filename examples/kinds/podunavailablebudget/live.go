@@ -49,9 +49,10 @@ func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.
 // mostListed is the largest number of budgets that a request may read: a longer list would need too much memory.
 const mostListed = 500
 
-// listed returns the budgets that protect a Pod, found by a list of the budgets in the Pod's namespace. If the list
-// request fails too, the budgets are unknown. Then evictions must be retried later, and so must requests for Pods whose
-// annotations name a budget. All other requests are admitted, because otherwise no Pod of the cluster could be deleted.
+// listed returns the budgets that protect a Pod, after a list request for the budgets in the Pod's namespace. If the
+// list request fails too, the budgets are unknown. Then evictions, and all requests for Pods whose annotations name a
+// budget, are refused and must be retried later. All other requests are admitted, because otherwise no Pod of the
+// cluster could be deleted.
 func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, late error) ([]*v1beta1.PodUnavailableBudget, error) {
 	list := &v1beta1.PodUnavailableBudgetList{}
 	err := b.live.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(mostListed))

@@ -196,8 +196,8 @@ func TestCounts(t *testing.T) {
 	c.until("heir", 8, 5, 8, 3) // the new budget protects the Pods of the deleted budget
 }
 
-// TestExpiry: if the deletion of a Pod was admitted but the Pod still exists after some time, the Pod counts again,
-// and an event says so.
+// TestExpiry: if the deletion of a Pod was admitted but the Pod still exists after some time, the Pod counts as in
+// service again, and an event reports the Pod.
 func TestExpiry(t *testing.T) {
 	c := idle(t)
 	c.create(pod("stay", "stay-0"))
@@ -219,8 +219,8 @@ func TestExpiry(t *testing.T) {
 	c.untilEvent("stay-0", "NotDeleted")
 }
 
-// TestNeededAgain: if a Pod was admitted while the budget required no Pods, the status has no entry for the Pod. The
-// budget admits no second Pod until all caches show that the first Pod was deleted.
+// TestNeededAgain: a deletion that is admitted while the budget requires no Pods is not recorded in the status. When
+// the budget requires Pods again, no second deletion is admitted until all caches must show the first deletion.
 func TestNeededAgain(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -246,7 +246,7 @@ func TestOneNamespace(t *testing.T) {
 	other.create(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}})
 	busy, calm := context.WithCancel(t.Context())
 	defer calm()
-	go func() { // so that reads from the API server are newer than the caches
+	go func() { // writes make reads from the API server newer than the caches
 		for i := 0; busy.Err() == nil; i++ {
 			_ = other.Patch(busy, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "x-0"}},
 				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d"}}}`, i)))

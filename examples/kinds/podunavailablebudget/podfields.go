@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 )
 
-// podFields copies, for the cache, the fields that Serving reads of Pods of other owners.
+// podFields copies into the cache the fields that Serving reads of Pods whose owner is of another API group.
 func podFields(kept, pod *corev1.Pod) {
 	if nameIn(pod) == "" {
 		return

@@ -21,9 +21,9 @@ const eventPrevented = "PubPreventPodDeletion"
 
 // Handler returns a handler of requests that take Pods out of service: deletions and evictions of Pods, changes of
 // their specs, and resizes. A request is refused if more Pods would be unavailable than their PodUnavailableBudget
-// allows. A refused eviction gets the response of the eviction API, 429 with a cause, so that clients retry. Any other
-// refused request gets 403. options.Reader reads the Pods of evictions, and must not be a cache: with a stale Pod, the
-// eviction of a Pod in service could be admitted without being counted.
+// allows. A refused eviction gets the response of the eviction API, 429 with a cause, so that clients retry. Any
+// other refused request gets 403. options.Reader reads the Pods of evictions, and must not be a cache: with an
+// outdated Pod, the eviction of a Pod in service could be admitted without being counted.
 func (b *Budgets) Handler(options admission.Options) webhookadmission.Handler {
 	return &podBudgets{b, options}
 }
@@ -56,8 +56,8 @@ func (p *podBudgets) Handle(ctx context.Context, req webhookadmission.Request) w
 	return admission.Refuse(ctx, refusedBy(review.Operation, answer))
 }
 
-// review parses the request. If an update removes the labels or annotations that protect the Pod, the budgets are
-// asked about the Pod before the update.
+// review parses the request. If an update removes the labels or annotations by which budgets protect the Pod, the
+// budgets of the Pod before the update decide.
 func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (budgetguard.Review, error) {
 	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
 	if err == nil && review.Pod == nil && review.After != nil && marked(review.Before, review.After) {
@@ -81,7 +81,8 @@ func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operati
 	p.options.Refused(refusal)
 }
 
-// Mutator returns the step that writes the names of PodUnavailableBudgets onto their Pods.
+// Mutator returns the step of the Pod webhook that writes the names of a new Pod's PodUnavailableBudgets into the
+// Pod's annotations.
 func (b *Budgets) Mutator() podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *webhookadmission.Request) error {
 		b.Stamp(pod)

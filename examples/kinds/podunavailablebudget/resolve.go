@@ -81,7 +81,8 @@ func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 	return new(workloads.RefOf(target.APIVersion, target.Kind, target.Name))
 }
 
-// judgeTarget validates the reference to the workload, and warns of a selector, which has no effect beside a reference.
+// judgeTarget validates the reference to the workload, and warns of a selector, which has no effect if there is a
+// reference.
 func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) {
 	if spec.Selector != nil {
 		read.Warn(field.Forbidden(path, "excludes selector"))

@@ -32,10 +32,10 @@ func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 	return &Serving{inPlace: updater, sidecars: control}, err
 }
 
-// Serves reports whether a Pod is in service: the Pod runs and is ready, no label marks the Pod as unavailable, and the
-// containers run what the spec says. If all images in the spec are named by digest and the Node reports digests, the
-// digests are compared. Otherwise a Pod is in service only if no in-place update is in progress. If again is above
-// zero, the answer may change after this time without an event.
+// Serves reports whether a Pod is in service: the Pod runs and is ready, no label marks the Pod as unavailable, and
+// the containers run what the spec says. If all images in the spec are named by digest and the Node reports digests,
+// the digests are compared. Otherwise a Pod is in service only if no in-place update is in progress. If again is
+// above zero, the result may change after this time without an event.
 func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again time.Duration) {
 	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
 		return false, 0
@@ -74,9 +74,9 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// isDoubtful reports whether a container may be about to stop: its image has another digest than the spec, although the
-// kubelet has observed the change of the spec (status.observedGeneration). The digests also differ if the Node reports
-// the digest of the image's index.
+// isDoubtful reports whether a container may be about to stop: the digest of the running image differs from the
+// digest in the spec, although the kubelet has observed the change of the spec (status.observedGeneration). The
+// digests also differ, without a change, if the Node reports the digest of the image's index.
 func isDoubtful(pod *corev1.Pod) bool {
 	_, _, doubtful := digests(pod)
 	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
@@ -109,7 +109,7 @@ func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	return true, all, doubtful
 }
 
-// servingAnnotations returns the annotations that Serves reads; caches may drop all other annotations.
+// servingAnnotations returns the annotations that Serves reads; caches need not keep other annotations.
 func servingAnnotations() []string {
 	return []string{
 		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,

@@ -141,7 +141,7 @@ func (unread) List(context.Context, client.ObjectList, ...client.ListOption) err
 }
 
 // TestAskWhileTheWatchIsDown: while the cache of budgets is stale, Ask reads the budgets from the API server. If the
-// API server does not answer, the budgets are unknown.
+// read fails, evictions and requests for Pods that name a budget fail, and all other requests are admitted.
 func TestAskWhileTheWatchIsDown(t *testing.T) {
 	late := errors.New("the watch is down")
 	for _, tc := range []struct {
@@ -206,8 +206,8 @@ func TestNamedAndNotCached(t *testing.T) {
 	}
 }
 
-// TestTooManyBudgetsOfADeadPod: for a Pod that is out of service, no budget is asked. A kubelet deletes its
-// terminated Pods by a request to the API server, and PodGC, Jobs and DaemonSets delete Pods that have ended.
+// TestTooManyBudgetsOfADeadPod: a Pod that has ended or is terminating may be deleted, however many budgets the Pod
+// has. The kubelet, the Pod garbage collector, and the controllers of Jobs and DaemonSets delete such Pods.
 func TestTooManyBudgetsOfADeadPod(t *testing.T) {
 	w := newWorld(t)
 	for i := range mostOfPod + 1 {

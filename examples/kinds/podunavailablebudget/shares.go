@@ -11,9 +11,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// shares remembers the identities of Pods for which a change through the readiness gate was admitted, because the
-// status cannot store identities. If the identity is known, the Pod counts as in service again as soon as the Pod has
-// changed and serves. Otherwise, for example after a restart of the process, the Pod counts after ten seconds.
+// shares remembers the UID and generation of Pods for which the request of a controller that closes the readiness
+// gate was admitted, because the status cannot store these identities. If the identity is known, the Pod counts as in
+// service again as soon as the Pod has changed and serves. Otherwise, for example after a restart of the process, the
+// Pod counts after ten seconds.
 type shares struct {
 	mu sync.Mutex
 	of map[types.UID]map[string]disruption.Identity
@@ -31,7 +32,8 @@ func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger 
 }
 
 // store calls the function store, and remembers the identities in the ledger. Requests about several Pods may call
-// store at the same time with ledgers of different age: of two identities, the one with the higher generation is kept.
+// store at the same time with ledgers of different age: of two identities of a Pod, store keeps the identity with the
+// higher generation.
 func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	store(budget, ledger)
 	s.mu.Lock()
@@ -50,9 +52,9 @@ func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.L
 	}
 }
 
-// counted forgets identities that are no longer needed, after the ledger of a count was stored: of Pods without an
-// entry in the ledger, and of Pods that no longer exist. Identities of requests that were admitted after the start of
-// the count are kept.
+// counted forgets identities that are no longer needed, after the result of a count was written into the status:
+// identities of Pods without an admitted disruption, and of Pods that no longer exist. Identities from requests that
+// were admitted after the start of the count are kept.
 func (s *shares) counted(budget types.UID, before, after *disruption.Ledger, members []disruption.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// TestShares: if this process has admitted a change of a Pod through its readiness gate, the entry in the status ends
-// as soon as the Pod is in service again.
+// TestShares: after this process has admitted a change by a controller that closes the Pod's readiness gate, the
+// entry in the status is removed as soon as the Pod is in service again.
 func TestShares(t *testing.T) {
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	changed := disruption.Member{Name: "web-0", UID: "pod", Generation: 2, Serves: true, Settled: true}
@@ -69,7 +69,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesOfSeveralPods: two requests about different Pods have read the same ledger.
+// TestSharesOfSeveralPods: two requests for different Pods are admitted at the same time, based on the same status.
 func TestSharesOfSeveralPods(t *testing.T) {
 	budget, shares := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{UID: "budget"}}, newShares()
 	let := func(ledger disruption.Ledger, name string, generation int64, gated bool) {
@@ -85,7 +85,7 @@ func TestSharesOfSeveralPods(t *testing.T) {
 	let(read, "web-1", 1, true)
 	old := shares.ledger(budget)
 	let(old, "web-0", 2, true)
-	let(old, "web-2", 1, true) // its ledger has web-0 as before
+	let(old, "web-2", 1, true) // the request has read web-0 before its change
 	let(old, "web-1", 1, false)
 	want := map[string]disruption.Identity{"web-0": {UID: "web-0", Generation: 2, Gated: true}, "web-2": {UID: "web-2", Generation: 1, Gated: true}}
 	if diff := cmp.Diff(want, shares.ledger(budget).Identities); diff != "" {

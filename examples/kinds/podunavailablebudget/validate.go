@@ -45,7 +45,8 @@ func validateCreate(obj *v1beta1.PodUnavailableBudget) (*settings, field.ErrorLi
 }
 
 // validateUpdate returns the errors in an update: all errors of [validateCreate] that stored does not have, and an
-// error for any change of which Pods are selected. So an update need not be compared with other budgets.
+// error if the target or the selector changes. An update never selects other Pods, and so need not be compared with
+// other budgets.
 func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	_, found := validateCreate(obj)
 	_, known := validateCreate(stored)
@@ -60,8 +61,8 @@ func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 }
 
 // conflicts returns the budgets in others that protect the same Pods as obj: budgets with the same target, or with a
-// selector that can match the same Pod. own are the settings of obj. If two selectors use different label keys, a Pod
-// might match both by accident, which is accepted.
+// selector that can match the same Pod. own are the settings of obj. Two selectors with different label keys are no
+// conflict, although a Pod could match both selectors.
 func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta1.PodUnavailableBudget,
 ) (errs field.ErrorList) {
 	path, keys := field.NewPath("spec"), validation.ByKey(own.selector)

@@ -23,15 +23,17 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// strays remembers the budgets for which no Pod lacks the budget's name. The memory saves searches, because a search
-// reads all Pods of a namespace. The zero value remembers no budgets.
+// strays remembers for which budgets no search for strays is needed. A stray is a Pod that a budget protects, and
+// whose annotations lack the budget's name. A search reads all Pods of a namespace, and so is avoided. The zero value
+// remembers no budgets.
 type strays struct {
 	mu    sync.Mutex
 	clean map[types.UID]bool
 }
 
-// of returns the Pods that look finds. If no event has occurred since the last search, look is not called, and the
-// result is nil. If an event occurs during a search, the next reconciliation searches again.
+// of calls look, which searches for strays, and returns the result. If no event about strays has occurred since the
+// last search, of returns nil without a call of look. If an event occurs during a search, the next reconciliation
+// searches again.
 func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	clean := s.clean[budget]
@@ -62,13 +64,13 @@ func (s *strays) forget(budget types.UID) {
 	delete(s.clean, budget)
 }
 
-// watch adds event sources besides the Pods that name the budget: Pods that do not name the budget yet, workloads, and
-// writes of the status by others.
+// watch adds event sources in addition to the Pods that name the budget: Pods that do not name the budget yet,
+// workloads, and writes of the status by the webhook or users.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.found(e.Object, q) },
-		// Every update counts: after a new list, the cache may not show that the Pod had the budget's name and has lost
-		// it again.
+		// Every update is examined: if the cache has missed events, the cache may never have shown the version of the
+		// Pod with the budget's name.
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.found(e.ObjectNew, q) },
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
@@ -90,8 +92,8 @@ func (r *Reconciler) found(object client.Object, q queue) {
 	}
 }
 
-// statusChanged enqueues a budget after its status was written. After an admitted request a new count may be needed
-// although no other event occurs. Manual changes of the status are reverted by the next reconciliation.
+// statusChanged enqueues a budget after its status was written. The write of an admitted request may make a new count
+// necessary, and may be the only event. The next reconciliation also reverts users' changes of the status.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.PodUnavailableBudget)
 	after, same := e.ObjectNew.(*v1beta1.PodUnavailableBudget)

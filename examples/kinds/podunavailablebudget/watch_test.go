@@ -7,8 +7,9 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
-// TestSearchesAgain: if another budget must write the names onto a Pod, this budget searches again, because the other
-// budget may be deleted before it has written them. The fault schedules hardly ever delete a budget at this moment.
+// TestSearchesAgain: if the reconciliation of another budget must write the names into a Pod's annotations, this
+// budget's reconciliation searches again, because the other budget may be deleted before the write. TestFaults hardly
+// ever deletes a budget at this moment.
 func TestSearchesAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		found, mine int

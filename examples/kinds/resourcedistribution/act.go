@@ -38,12 +38,13 @@ type work struct {
 	wrote     map[verb][]string                                              // names of namespaces, by verb
 }
 
-// place is a namespace for a copy; several places are handled at the same time.
+// place is a namespace in which a copy must exist, with the next step for the copy. Several places are handled at the
+// same time.
 type place struct {
 	metav1.ObjectMeta
 
 	action action
-	// undone is true if another client has changed a copy that matched the template before.
+	// undone is true if another client has changed a copy that this process knows to have matched the template.
 	undone bool
 }
 
@@ -118,7 +119,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *wor
 	return w
 }
 
-// settled records the result for a copy without the need of a request, or returns false if the copy needs a request.
+// settled returns true, and records the result for a copy, if no request is needed.
 func (w *work) settled(namespace string, d decision) bool {
 	switch d.Action {
 	case none:
@@ -158,15 +159,16 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 	)
 }
 
-// redo describes the attempt to restore a copy that another client has changed: the first attempt is made at once,
-// later attempts with a growing back-off. Without the back-off, this controller and the other client could overwrite
-// each other's changes as fast as the API server allows.
+// redo returns the back-off entry for restoring a copy that another client has changed: the first attempt is made at
+// once, and the back-off before later attempts grows. Without the back-off, this controller and the other client
+// could overwrite each other's changes as fast as the API server allows.
 func redo(v *view, p *place) fanout.Attempt {
 	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
 }
 
-// undone returns an error while the back-off lasts before a copy that another client has changed is restored again.
+// undone returns an error if another client has changed the copy, and the back-off before the next attempt to restore
+// the copy has not ended.
 func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	if !p.undone {
 		return nil
@@ -176,11 +178,11 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means that nothing needs to be done or reported about a copy now.
+// errSettled means that a copy needs neither a write nor a report now.
 var errSettled = errors.New("settled")
 
-// note records the result for a copy, and returns an error only if the write should be retried at once. After any
-// other error, the owner is already enqueued for later.
+// note records the result for a copy, and returns an error only if the write should be retried at once. After other
+// errors, which a retry would not avoid, the ResourceDistribution is already enqueued for later.
 func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errSettled):

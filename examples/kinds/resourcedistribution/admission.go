@@ -55,9 +55,9 @@ type resourceJudge struct {
 	namespace string
 }
 
-// check returns the errors that the API server finds in a copy, if the resource has changed. An existing object of the
-// same name is not an error. If the API server does not answer, the resource is accepted with a warning; if copies are
-// refused later, the status says so.
+// check returns the errors that the API server finds in a copy, if the resource has changed. An existing object of
+// the same name is not an error. If the API server does not answer, the resource is accepted with a warning; if the
+// API server refuses copies later, the status reports the errors.
 func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.ResourceDistribution) (field.ErrorList, string) {
 	if !j.dry.On() || j.namespace == "" || stored != nil && bytes.Equal(obj.Spec.Resource.Raw, stored.Spec.Resource.Raw) {
 		return nil, ""
@@ -84,7 +84,8 @@ func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.Resource
 	return nil, j.dry.Unchecked(j.namespace, "spec.resource was", "copies", err)
 }
 
-// isRefusal reports whether a status code is about the object itself, not about the API server or the namespace.
+// isRefusal reports whether an HTTP status code means that the object itself is invalid or too large, and not that
+// the API server or the namespace has a problem.
 func isRefusal(code int32) bool {
 	switch code {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:

@@ -52,7 +52,8 @@ func TestResourceDistributionGate(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsOfResources: a plain template causes no warning, and a warning names an unknown field.
+// TestUnknownFieldsOfResources: an unknown field in the resource causes a warning with the field's name; known fields
+// cause no warning.
 func TestUnknownFieldsOfResources(t *testing.T) {
 	server := served(admission.Options{Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}})
 	for _, tc := range []struct{ typo, want, more string }{

@@ -18,8 +18,8 @@ import (
 )
 
 // BenchmarkNamespaces distributes a Secret to 1,000 namespaces with a real API server, in a cluster with 10,000 other
-// Secrets of 4 KiB. The benchmark then changes the Secret, and starts a new process. The benchmark prints seconds,
-// requests and the controller's heap. Use -benchtime=1x.
+// Secrets of 4 KiB. The benchmark then changes the Secret, and starts a new process. The results are durations in
+// seconds, numbers of requests, and the size of the controller's heap. Use -benchtime=1x.
 func BenchmarkNamespaces(b *testing.B) {
 	const namespaces, others = 1000, 10000
 	for range b.N {

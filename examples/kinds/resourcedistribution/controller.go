@@ -44,9 +44,10 @@ type view = ownercache.View[*v1beta1.ResourceDistribution]
 // distributorIndex is the index of copies by the name of the ResourceDistribution that controls the copy.
 const distributorIndex = "workloadkit/resourcedistribution"
 
-// Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's API
-// reader. The scheme must contain the ResourceDistribution types. The kind's Row says which fields of ConfigMaps and
-// Secrets the cache keeps, so that the cache does not hold the labels and annotations of all of them.
+// Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's
+// API reader. The scheme must contain the ResourceDistribution types. The function Row determines which metadata of
+// ConfigMaps and Secrets the cache keeps, because the labels and annotations of all ConfigMaps and Secrets would need
+// much memory.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {

@@ -42,7 +42,7 @@ const (
 	// create means that a copy must be created, because no object has the copy's name.
 	create action = "Create"
 	// look means that the whole object must be read, because the metadata is not enough to decide. Only the function
-	// glance returns look.
+	// glance returns this action.
 	look action = "Look"
 	// update means that the patch must be sent to the copy.
 	update action = "Update"
@@ -60,7 +60,7 @@ type decision struct {
 	Patch map[string]any
 }
 
-// Condition returns the type of the condition that reports a copy left unchanged.
+// Condition returns the type of the condition that reports why a copy is not changed.
 func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	switch d.Why.Code {
 	case NameTaken:
@@ -72,9 +72,9 @@ func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// ownerOf returns the name of the ResourceDistribution that controls an object, or "" if no ResourceDistribution does.
-// Only one ResourceDistribution can have the name at a time, so the UID is not compared: if a ResourceDistribution was
-// deleted and restored, an update of the copy corrects the UID.
+// ownerOf returns the name of the ResourceDistribution that controls an object, or "" if no ResourceDistribution
+// does. The UID is not compared: if a ResourceDistribution was deleted and created again, for example from a backup,
+// an update of the copy corrects the UID.
 func ownerOf(object metav1.Object) string {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {
@@ -171,7 +171,7 @@ func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	return patch, ""
 }
 
-// put adds content to the patch, unless there is none.
+// put sets a key of the patch, unless differing is empty.
 func put(patch map[string]any, key string, differing map[string]any) {
 	if len(differing) > 0 {
 		patch[key] = differing
@@ -222,8 +222,8 @@ func differingMeta(want, live metav1.Object) map[string]any {
 	return patch
 }
 
-// contested returns the reason why a copy is not restored for a while: another client changes the copy again and
-// again.
+// contested returns the reason CopyContested for a copy: the controller waits before it restores the copy, because
+// another client changes the copy again and again.
 func contested(resource *api.Resource, namespace string) error {
 	return reason.Reason{
 		Code: CopyContested, Object: reason.Object{Kind: resource.Kind, Namespace: namespace, Name: resource.Name},

@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestGlance checks the decisions from metadata alone, and when the whole object must be read.
+// TestGlance checks the decisions that need only metadata, and the cases in which the whole object must be read.
 func TestGlance(t *testing.T) {
 	resource, live := read(t, demo), stored(t, demo)
 	as := known{UID: "c1", Version: "7", Hash: resource.Hash}

@@ -4,15 +4,15 @@
 //
 // The cache contains only the metadata of copies. The function glance decides from this metadata, and from what the
 // process remembers. A whole object is read only if the metadata do not prove that the copy is unchanged: the hash
-// annotation differs, or the process has neither written nor read this resourceVersion. So a new process reads each
-// copy once. Afterwards an unchanged copy costs no request.
+// annotation differs, or the process has neither written nor read the copy in this resourceVersion. So a new process
+// reads each copy once. Later reconciliations of an unchanged copy send no request.
 //
 // An update requires that the copy still has the resourceVersion that was read. A deletion requires the same UID and
 // resourceVersion.
 //
 // Differences from OpenKruise: Changes of labels and annotations are copied, too. The controller moves stringData
 // into data, so that such a Secret is not written again and again. Copies are counted again when a namespace is
-// deleted. When an object that had the copy's name is deleted, the controller creates the copy by itself. Labels,
-// annotations and finalizers that were removed from the template stay on the copies, because other clients may depend
-// on them.
+// deleted. When another object with the copy's name is deleted, the controller creates the copy without a change of
+// the ResourceDistribution. Labels, annotations and finalizers that were removed from the template stay on the
+// copies, because other clients may depend on them.
 package resourcedistribution

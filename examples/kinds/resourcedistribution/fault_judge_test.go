@@ -134,7 +134,7 @@ func (w *story) judge(write *chaos.Write) {
 	w.Failf("write", "%s by %s: %s", write.Call, name, why)
 }
 
-// wrong says why a write contradicts the spec at a moment, or returns "" if it does not.
+// wrong returns the reason why a write contradicts the spec at a moment, or "" if the write is right.
 func (w *story) wrong(write *chaos.Write, m moment) string {
 	namespace := write.Call.Namespace
 	wanted, _ := wants(m.owner, namespace, m.namespaces[namespace])

@@ -26,11 +26,12 @@ import (
 )
 
 // TestFaults: under any faults, the controller does not write objects of other owners. In namespaces that are not
-// selected, it only deletes copies. No copy that matches the template is written. In the end all copies match, and
-// the status says so.
+// selected, the controller only deletes copies. No copy that matches the template is written. In the end all copies
+// match the template, and the status is right.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -52,7 +53,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -62,8 +63,8 @@ type story struct {
 
 func spaces() []string { return []string{"a", "b", "c", "d", "kube-system"} }
 
-// distributors returns the names of two ResourceDistributions whose copies have the same name, and of one for
-// Secrets.
+// distributors returns the names of the ResourceDistributions: the ConfigMaps of "one" and "two" have the same name,
+// and "pull" distributes a Secret.
 func distributors() []string { return []string{"one", "pull", "two"} }
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -112,7 +113,7 @@ func shown(obj *v1beta1.ResourceDistribution) string {
 		obj.Spec.Targets.NamespaceSelector.MatchLabels, obj.Spec.Targets.ExcludedNamespaces.List)
 }
 
-// edit changes the content of a distributor's resource.
+// edit changes the ConfigMap or Secret in the spec of a ResourceDistribution.
 func (w *story) edit(obj *v1beta1.ResourceDistribution) {
 	w.version++
 	content := fmt.Sprintf(`{"v":"%d","%s":""}`, w.version, []string{"p", "q"}[w.Rand().IntN(2)])
@@ -198,7 +199,7 @@ func (w *story) objects() (out []client.Object) {
 	return out
 }
 
-// userDistributor deletes or recreates a distributor.
+// userDistributor deletes or recreates a ResourceDistribution.
 func (w *story) userDistributor(name string) {
 	obj := &v1beta1.ResourceDistribution{}
 	if w.User.Get(context.Background(), client.ObjectKey{Name: name}, obj) != nil {
@@ -224,7 +225,7 @@ func (w *story) changeDistributor(name string) {
 	w.must(w.User.Update(context.Background(), obj))
 }
 
-// userCopy changes an object in a namespace as a user; the object may have any owner.
+// userCopy changes, as a user, a copy or another ConfigMap or Secret in a namespace.
 func (w *story) userCopy(namespace string) {
 	for _, object := range w.objects() {
 		if object.GetNamespace() != namespace || !w.Chance(50) {

@@ -64,7 +64,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Gates: gates, Kinds: distributor(), Loops: []kinds.Loop{}})
 }
 
-// distributor returns only the row of ResourceDistribution.
+// distributor returns the kind.Row of ResourceDistribution.
 func distributor() (out []kind.Row) {
 	for _, k := range kinds.All() {
 		if k.Kind.Kind == "ResourceDistribution" {
@@ -183,7 +183,7 @@ func value(key, want string) func(*corev1.ConfigMap) error {
 	}
 }
 
-// gone waits until a ConfigMap does not exist.
+// gone waits until a ConfigMap no longer exists.
 func (c *cluster) gone(namespace, name string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// known is what the process remembers about a copy that it has written or compared. At resourceVersion Version, the
-// copy matched the template with the hash, or could not be changed to match the template.
+// known is what the process remembers about a copy after a write or a comparison. At the resourceVersion Version, the
+// copy matched the template that has the hash Hash, or could not be changed to match the template.
 type known struct {
 	UID, Version, Hash string
 	// Why is the reason why the copy could not be changed to match the template; empty if the copy matches.

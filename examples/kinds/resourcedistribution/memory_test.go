@@ -38,7 +38,7 @@ func TestMemory(t *testing.T) {
 	if diff := cmp.Diff(byNamespace{"a": a, "b": b}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	delete(got, "a") // got belongs to the caller
+	delete(got, "a") // the caller may modify the result
 	if diff := cmp.Diff(byNamespace{"a": a}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("without b (-want +got):\n%s", diff)
 	}

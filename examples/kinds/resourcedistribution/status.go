@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// longest is the largest length of a condition's message, in bytes. An API server may return longer errors.
+// longest is the largest length of a condition's message, in bytes. Longer messages of the API server are cut.
 const longest = 1024
 
 // conditionTypes returns the types of all conditions, in the order of the status.

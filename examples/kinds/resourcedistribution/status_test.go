@@ -64,8 +64,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRefused: the numbers do not change, only the condition for failed updates has the reason, and this condition is
-// reported once.
+// TestRefused: the status of an invalid ResourceDistribution keeps its numbers. Only the condition for failed updates
+// contains the reason, and a single event reports the condition.
 func TestRefused(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
 	owner := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Generation: 3}}

@@ -86,8 +86,8 @@ func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
 	return out
 }
 
-// wakeEach enqueues each owner once, sorted by name. If a name were added twice, a worker could take the name between
-// the two additions, and the owner would be reconciled twice.
+// wakeEach enqueues each owner once, sorted by name. If a name were added twice, a worker could take the name from
+// the queue between the two additions, and the ResourceDistribution would be reconciled twice.
 func wakeEach(q queue, owners sets.Set[string]) {
 	for _, name := range sets.List(owners) {
 		q.Add(requestFor(name))
@@ -98,8 +98,8 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// keepOwner copies, for the cache, the fields of a ConfigMap or Secret that the controller reads. If no
-// ResourceDistribution controls the object, only the identity is kept.
+// keepOwner copies into the cache the metadata of a ConfigMap or Secret that the controller reads. For an object that
+// no ResourceDistribution controls, the cache keeps only namespace, name, UID and resourceVersion.
 func keepOwner(kept, found client.Object) {
 	if ownerOf(found) != "" {
 		kept.SetOwnerReferences(found.GetOwnerReferences())

@@ -17,7 +17,7 @@ import (
 
 // Compile returns the set of sidecars that a SidecarSet describes, or the reason why the SidecarSet is invalid.
 // revision is the name of the revision that is recorded in Pods. pinned looks up the revision whose sidecars new Pods
-// must get. For running Pods pinned is nil, and pinned revisions are ignored.
+// must get. A nil pinned ignores pinned revisions, which have no effect on running Pods.
 func Compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
 		return nil, problems
@@ -59,8 +59,8 @@ func specOf(set *v1beta1.SidecarSet, revision string) (sidecarcontrol.Spec, erro
 	return spec, err
 }
 
-// pinOf returns which new Pods get the sidecars of an older revision. If the revision does not exist, injection refuses
-// such Pods.
+// pinOf returns the pin of a SidecarSet: which new Pods get the sidecars of an older revision. If the revision does
+// not exist, injection refuses these Pods.
 func pinOf(set *v1beta1.SidecarSet, revision *appsv1.ControllerRevision) (*sidecarcontrol.Pin, error) {
 	pin := &sidecarcontrol.Pin{Share: 1}
 	update := &set.Spec.UpdateStrategy

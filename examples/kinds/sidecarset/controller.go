@@ -146,7 +146,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *
 	return pass.Result(workErr, truncateErr, err)
 }
 
-// refuse sends an event that says why a SidecarSet is invalid. The Pods are not changed.
+// refuse ends the reconciliation of an invalid SidecarSet with an event about the errors. The Pods are not changed.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := *v.Owner.Status.DeepCopy()
 	if status.ObservedGeneration != v.Owner.Generation {

@@ -17,14 +17,14 @@ import (
 // end counts the Pods of a set in the final state, as their containers show.
 type end struct {
 	all []sidecarcontrol.Standing
-	// waiting are Pods ready for an upgrade. idle are waiting Pods that are out of service. away are Pods that stay out
-	// of service.
+	// waiting counts Pods that could be upgraded now. idle counts the Pods in waiting that are out of service. away
+	// counts all Pods that are out of service.
 	waiting, idle, away                 int
 	updated, serving, updatedAndServing int
 }
 
-// converged checks that all Pods have the newest possible sidecars, no hot upgrade is in progress, and the status
-// says so.
+// converged checks that all Pods have the newest possible sidecars, no hot upgrade is in progress, and the numbers in
+// the status are right.
 func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {
@@ -73,7 +73,7 @@ func (w *story) end(v *sight) (e end) {
 		if serves {
 			e.serving++
 		}
-		if !serves || flipping { // for all sets: the set of the hot upgrade may no longer select the Pod
+		if !serves || flipping { // any SidecarSet may have begun the hot upgrade
 			e.away++
 		}
 		switch {

@@ -66,7 +66,7 @@ func (w *story) revisions(set string) []*appsv1.ControllerRevision {
 	})
 }
 
-// pin returns the revision to which new Pods are pinned: a random revision, or often none.
+// pin returns a random revision whose sidecars new Pods must get, or, often, nil.
 func (w *story) pin(set *v1beta1.SidecarSet) *pub.SidecarSetInjectRevision {
 	revisions := w.revisions(set.Name)
 	if len(revisions) == 0 || w.Chance(40) {
@@ -79,7 +79,8 @@ func (w *story) pin(set *v1beta1.SidecarSet) *pub.SidecarSetInjectRevision {
 	return pin
 }
 
-// pinned returns a set with the sidecars of its pinned revision, or nil if the revision does not exist.
+// pinned returns a SidecarSet with the sidecars of the revision that the injection strategy names, or nil if the
+// revision does not exist. If the injection strategy names no revision, pinned returns set.
 func (w *story) pinned(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	pin := set.Spec.InjectionStrategy.Revision
 	if pin == nil {
@@ -112,7 +113,8 @@ func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, 
 	}
 }
 
-// judgeInjection checks that the Pod has the sidecars of all its sets, and all of its fields from before.
+// judgeInjection checks that the Pod has the sidecars of all SidecarSets that select the Pod, and that injection has
+// kept all other fields.
 func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	var names []string
 	containers := map[string]bool{"app": true}
@@ -120,7 +122,7 @@ func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 		names = append(names, set.Name)
 		version, strict := w.pinned(set), true
 		if pin := set.Spec.InjectionStrategy.Revision; pin != nil && pin.Policy == pub.InjectRevisionPartial {
-			strict = false // the Pod may have got either version
+			strict = false // the Pod may have got the sidecars before or after an edit
 		}
 		if version != nil && strict || set.Spec.InjectionStrategy.Revision == nil {
 			if has, why := hasVersion(pod, version); !has {

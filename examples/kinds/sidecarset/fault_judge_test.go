@@ -31,8 +31,8 @@ type sight struct {
 	pods     map[types.UID]*corev1.Pod
 	team     string // of the namespace
 	upgraded map[types.UID]bool
-	// looked is true after the first read from the cache, wrote after the Pods were read, and touched after the
-	// reconciliation has decided.
+	// looked is true after the first read from the cache, wrote is true after the first write, and touched is true
+	// after the first write to a Pod.
 	looked, wrote, touched bool
 	// after is the number of the last write to a Pod before the reconciliation decided.
 	after int
@@ -47,8 +47,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "sidecarset" {
 		return
 	}
-	// The reconciliation reads the namespace when it decides about writes to Pods. Before this it may write a revision,
-	// and read a Pod whose last write had no answer.
+	// The reconciliation reads the namespace only when it decides about writes to Pods. Before this decision, the
+	// reconciliation may write a revision, and may read a Pod whose last write has got no response.
 	if v.touched = v.touched || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); !v.touched {
 		seen := &corev1.Namespace{}
 		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // a namespace that the cache does not show matches nothing
@@ -147,7 +147,8 @@ func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
 	return changed
 }
 
-// judgeTold checks that the Pod's condition says correctly whether the sidecars of the set can be upgraded.
+// judgeTold checks that the Pod's condition about upgrades is right: whether the sidecars of the SidecarSet can be
+// upgraded in place.
 func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
 	was, is := saidOf(before, v.set.Name), saidOf(after, v.set.Name)
 	if upgradable, _ := hasEnv(after, v.set); is != was && is != fmt.Sprint(upgradable) {
@@ -208,7 +209,7 @@ func (w *story) judgeFlip(before, after *corev1.Pod) {
 	}
 }
 
-// hashIn reports whether the annotations of a Pod say that it has the newest sidecars.
+// hashIn reports whether the annotations of a Pod record the hash of the newest sidecars.
 func hashIn(control *sidecarcontrol.Control, pod *corev1.Pod, set *sidecarcontrol.Set) bool {
 	s := control.Read(pod, set, time.Now())
 	return s.Injected && s.Updated
@@ -233,7 +234,7 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	w.judgeWanted(v, before)
 }
 
-// judgeGap checks that an upgrade leaves at least one ready container of a hot sidecar unchanged.
+// judgeGap checks that an upgrade never changes the only ready container of a hot sidecar.
 func (w *story) judgeGap(v *sight, before, after *corev1.Pod) {
 	served, kept := 0, 0
 	for _, name := range []string{"hot-1", "hot-2"} {
@@ -328,8 +329,7 @@ func (w *story) serves(pod *corev1.Pod) bool {
 	return true
 }
 
-// saysUpgraded reports whether the annotations of a Pod say that it was upgraded since its injection, and not long
-// ago.
+// saysUpgraded reports whether the annotations of a Pod record a recent upgrade since the injection.
 func saysUpgraded(pod *corev1.Pod, set string) bool {
 	at := func(key string) time.Time {
 		recorded := map[string]struct {
@@ -361,7 +361,8 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	for _, seen := range v.pods {
 		if s := w.standing(v, seen); s.Injected {
 			all = append(all, s)
-			// Pods that were taken out of service after this reconciliation had decided count for the other set.
+			// Pods that another reconciliation took out of service after this reconciliation had decided do not count
+			// here, but count for the other SidecarSet.
 			if t, ok := w.taken[seen.UID]; ok && seen.UID != pod.UID && (t.pass == v || t.write <= v.after) {
 				away++
 			}

@@ -34,8 +34,8 @@ import (
 )
 
 // TestFaults: under any faults, only sidecars change. A Pod gets all images of a set at once, and the two containers
-// of a hot upgrade never run the same image. Both sets together keep the budget of each set. In the end all Pods have
-// the newest possible sidecars.
+// of a hot upgrade never run the same image. Both SidecarSets together take no more Pods out of service than the
+// maxUnavailable of either SidecarSet. In the end all Pods have the newest possible sidecars.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t, false))
 }
@@ -45,7 +45,8 @@ func TestFaultsOfTwoSets(t *testing.T) {
 	chaos.Run(t, plan(t, true))
 }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t, false), 3)
 }
@@ -78,7 +79,7 @@ func plan(t testing.TB, narrow bool) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
@@ -175,7 +176,8 @@ func addMesh(s *v1beta1.SidecarSetSpec) {
 	}
 }
 
-// patches returns the annotations that a set adds: the first is overwritten, the second keeps an existing value.
+// patches returns the annotations that a SidecarSet adds to Pods: the first annotation overwrites an existing value,
+// the second keeps an existing value.
 func patches(set string, version int) []pub.SidecarSetPatchPodMetadata {
 	value := fmt.Sprint(version)
 	return []pub.SidecarSetPatchPodMetadata{
@@ -277,7 +279,7 @@ func (w *story) forge(pod *corev1.Pod) {
 // lose removes the records of upgrades from the annotations.
 func (w *story) lose(pod *corev1.Pod) {
 	unknown := slices.ContainsFunc(w.control.Injected(pod), func(set string) bool { return !saysUpgraded(pod, set) })
-	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // after the removal, the Pod does not show an upgrade in the same second as the injection
+	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // without the record, an upgrade in the second of the injection is not visible
 		return
 	}
 	changed := pod.DeepCopy()

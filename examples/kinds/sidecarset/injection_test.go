@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestForgedRevision: a user who may create ControllerRevisions in a namespace can name a SidecarSet as the controller.
-// Injection ignores such a revision.
+// TestForgedRevision: injection ignores a ControllerRevision that a user has created in another namespace, even if
+// the owner reference names the SidecarSet.
 func TestForgedRevision(t *testing.T) {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh", UID: "set-uid", Generation: 1}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": "yes"}}

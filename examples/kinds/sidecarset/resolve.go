@@ -39,7 +39,7 @@ const strategyPath = "spec.updateStrategy"
 
 // resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
 // work; running Pods are then not changed. Warnings are values that the controller can use, but that are probably a
-// mistake. at returns the path of a list element.
+// mistake. at returns the path with which errors name a list element.
 func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values
@@ -105,7 +105,8 @@ func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *se
 // cannot parse decimals.
 func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString) {
 	before := len(read.Problems)
-	// A value that is invalid for one Pod is invalid for any number of Pods.
+	// The number of Pods is not known here. If a value is invalid for one Pod, the value is invalid for any number of
+	// Pods.
 	read.Count(path.String(), value, 1, partition.Up)
 	if len(read.Problems) == before && value != nil && value.Type == intstr.String &&
 		len(utilvalidation.IsValidPercent(value.StrVal)) > 0 {
@@ -114,7 +115,7 @@ func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString)
 	}
 }
 
-// patchName returns a text that identifies a patch.
+// patchName returns a text that identifies a patch of annotations within a SidecarSet.
 func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
 	return strings.Join(slices.Sorted(maps.Keys(patch.Annotations)), ",")
 }

@@ -30,8 +30,9 @@ func eachSidecar(spec *v1beta1.SidecarSetSpec, visit func(list string, i int, c 
 	}
 }
 
-// injectedNames returns the names that the containers of a sidecar occupy in a Pod. A sidecar for hot upgrades also
-// occupies its own name, because annotations use the name.
+// injectedNames returns the names that no other container of a Pod may have if a sidecar is injected: the names of
+// the sidecar's containers and, for a sidecar with hot upgrades, also the sidecar's own name, because annotations use
+// the name.
 func injectedNames(c *pub.SidecarContainer) []string {
 	if c.UpgradeStrategy.UpgradeType == pub.SidecarHotUpgrade {
 		return []string{c.Name, c.Name + "-1", c.Name + "-2"}

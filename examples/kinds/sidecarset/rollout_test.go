@@ -32,7 +32,7 @@ func TestColdUpgrade(t *testing.T) {
 	}))
 	names := c.pods(4, set)
 	c.counts(set, 4, 4, 4, 4)
-	var most atomic.Int64 // another goroutine, which handles the watch, writes it
+	var most atomic.Int64 // the goroutine of the watch sets the value
 	controllertest.Watch(t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
 		unready := int64(0)
 		for _, pod := range pods {
@@ -124,7 +124,8 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestNotUpgradable: Pods whose sidecars differ in more than images are not changed, and their condition says so.
+// TestNotUpgradable: Pods whose sidecars differ in more than images are not changed, and a condition of these Pods
+// gives the reason.
 func TestNotUpgradable(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))
@@ -188,8 +189,8 @@ func (c *cluster) event(set *v1beta1.SidecarSet, name string) (message string) {
 	return message
 }
 
-// TestPodsRefused: if admission refuses Pods, an event on the SidecarSet says so, because the error reaches only the
-// authors of Pods.
+// TestPodsRefused: if admission refuses Pods because of a SidecarSet, an event on the SidecarSet reports the error,
+// because the error itself reaches only the client that creates the Pod.
 func TestPodsRefused(t *testing.T) {
 	c := start(t)
 	one := c.create(c.set("one", container("log", "log:v1")))

@@ -32,8 +32,8 @@ type told struct {
 	refused    string    // why the API server refuses new Pods
 }
 
-// tell sends events that say why some Pods do not get the newest sidecars. A result above zero is the time until the
-// next reconciliation.
+// tell sends events about the reasons why some Pods do not get the newest sidecars. A result above zero is the time
+// until the next reconciliation.
 func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	worst, wait := heldUp(work, v.Now)
 	if worst != nil {
@@ -71,7 +71,7 @@ func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	return problems.Summary(kruise.ReasonsInEvent)
 }
 
-// slow is how long the sidecars of a Pod may take to become ready before an event is sent.
+// slow is how long a Pod may be unready and keep other Pods from being upgraded before an event is sent.
 const slow = 30 * time.Second
 
 // whyAway says why a Pod counts as unavailable.
@@ -87,9 +87,9 @@ func whyAway(s *sidecarcontrol.Standing) string {
 	return "it is not Ready, though its sidecars are"
 }
 
-// heldUp returns the unavailable Pod that has not been Ready for longest, if other Pods cannot be upgraded because of
-// unavailable Pods. If that Pod became unready less than the time slow ago, worst is nil, and wait is the part of
-// slow that has not passed yet.
+// heldUp returns, if unavailable Pods keep other Pods from being upgraded, the Pod that has been unready for the
+// longest time. If that Pod became unready less than 30 seconds ago (the constant slow), worst is nil, and wait is
+// the rest of the 30 seconds.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
 		return nil, 0

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// everlasting stands for owners that are never deleted.
+// everlasting implements ownercache.Followed for owners that are never deleted.
 type everlasting struct{}
 
 func (everlasting) Exists(types.UID) bool  { return true }

@@ -18,7 +18,8 @@ import (
 type validateOptions struct {
 	// annotations says which annotations SidecarSets may add to Pods. If annotations is nil, the check is skipped.
 	annotations *annotationRules
-	// othersUnknown is true if the other SidecarSets could not be read: the base that a canary names may then exist.
+	// othersUnknown is true if the other SidecarSets could not be read. A canary (a SidecarSet that replaces another
+	// SidecarSet, its base, for some Pods) is then accepted even if the base is not found.
 	othersUnknown bool
 }
 
@@ -62,8 +63,8 @@ type indexing func(list *field.Path, i int, name string) *field.Path
 func byIndex(list *field.Path, i int, _ string) *field.Path   { return list.Index(i) }
 func byName(list *field.Path, _ int, name string) *field.Path { return list.Key(name) }
 
-// fresh returns the errors in errs, without the errors in before. named are the same errors, with names instead of
-// indexes in the paths.
+// fresh returns the errors in errs that the stored object, with the errors in before, does not have. named are the
+// errors in errs, with names instead of indexes in the paths.
 func fresh(errs, named, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {

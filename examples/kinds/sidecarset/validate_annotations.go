@@ -92,6 +92,6 @@ func (r *annotationRules) validate(obj *v1beta1.SidecarSet, at indexing) field.E
 	return errs
 }
 
-// anyPatch stands for the name of any patch: an annotation key occurs in only one patch, and is the same key if further
-// keys are added to the patch.
+// anyPatch replaces the name of the patch in the path of an annotation key, so that an error about the key stays the
+// same if users add further keys to the patch.
 const anyPatch = ""

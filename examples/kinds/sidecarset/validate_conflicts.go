@@ -19,8 +19,7 @@ func isCanary(obj *v1beta1.SidecarSet) bool {
 	return obj.Annotations[apps.AnnotationSidecarSetCanary] == "true" && obj.Annotations[apps.AnnotationSidecarSetBase] != ""
 }
 
-// standsInFor reports whether a Pod that gets the sidecars of canary does not get those of base, or the other way
-// round.
+// standsInFor reports whether canary replaces base: each Pod gets the sidecars of only one of the two SidecarSets.
 func standsInFor(canary, base *v1beta1.SidecarSet) bool {
 	return isCanary(canary) && canary.Annotations[apps.AnnotationSidecarSetBase] == base.Name
 }
@@ -45,8 +44,8 @@ func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts va
 	return nil
 }
 
-// taken contains what only one SidecarSet may use in a Pod, such as names of containers, with the paths in the
-// SidecarSet.
+// taken contains the names that only one SidecarSet may use in a Pod, such as names of containers, with the fields of
+// the SidecarSet that use the names.
 type taken struct {
 	names       map[string]place
 	volumes     map[string]int
@@ -79,10 +78,10 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	return t
 }
 
-// conflicts returns the conflicts between obj and others in Pods that both select, because such Pods would be refused.
-// Admission cannot detect a conflict between two objects created at the same moment. Whether two SidecarSets select
-// common Pods is checked last, because this check is expensive. others are checked in order; the stored version of obj
-// may be among others.
+// conflicts returns the conflicts between obj and other SidecarSets that can select the same Pods, because injection
+// would refuse such Pods. Admission cannot detect a conflict between two objects created at the same moment. Whether
+// two SidecarSets select common Pods is checked last, because this check is expensive. others are checked in order;
+// the stored version of obj may be among others.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	mine, own := takenBy(obj, at), selectorsOf(&obj.Spec)
@@ -97,7 +96,8 @@ func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexin
 	return errs
 }
 
-// conflicts returns errors that name the other object, because the author of obj may not know that object.
+// conflicts returns the conflicts between obj and another SidecarSet. Each error names the other SidecarSet, which
+// the author of obj may not know.
 func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	by := "; SidecarSet " + other.Name + " is for some of the same Pods"
@@ -205,7 +205,7 @@ func termsOf(s *metav1.LabelSelector) terms {
 // compatible reports whether a set of labels could match both selectors. Labels with different keys are independent of
 // each other.
 func (t terms) compatible(other *metav1.LabelSelector) bool {
-	if len(other.MatchExpressions) == 0 { // the usual case, in which nothing has to be combined
+	if len(other.MatchExpressions) == 0 { // only labels to match, the usual case
 		for key, value := range other.MatchLabels {
 			if mine := t[key]; mine != nil && (mine.absent || mine.in != nil && !mine.in.Has(value) || mine.notIn.Has(value)) {
 				return false

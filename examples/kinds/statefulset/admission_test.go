@@ -152,7 +152,7 @@ func TestValidateStatefulSet(t *testing.T) {
 	}
 }
 
-// storage is a reader that finds only the given storage classes. If it is nil, its requests fail.
+// storage is a reader that finds only the given storage classes. The requests of a nil reader fail.
 type storage []storagev1.StorageClass
 
 func (s storage) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {

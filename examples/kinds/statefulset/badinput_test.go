@@ -32,16 +32,16 @@ type badInput struct {
 	name     string
 	replicas int32
 	create   []edit
-	// others are objects of other owners that exist from the start and are in the way. The controller must not change
-	// them.
+	// others returns objects of other owners with names that the controller needs. The objects exist from the start,
+	// and the controller must not change them.
 	others func(c *cluster, name string) []client.Object
-	// running are the ordinals of the StatefulSet's Pods before the edit. then is the edit. raw is an edit that no Go
-	// type can express.
+	// running are the ordinals of the StatefulSet's Pods before the edit. then is the edit. raw is an edit as a JSON
+	// patch with values that do not fit the Go type.
 	running []int
 	then    edit
 	raw     string
-	// want are the ordinals of the StatefulSet's Pods in the end. If not empty, condition and event explain the missing
-	// Pods, and the message contains says.
+	// want are the ordinals of the StatefulSet's Pods in the end. If Pods are missing or cannot be updated, condition
+	// and event are the names of the condition and event with the reason, and says contains texts in the message.
 	want      []int
 	condition string
 	reason    string
@@ -70,8 +70,8 @@ func goWith(set *v1beta1.StatefulSet) {
 	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
 }
 
-// somebody returns an owner reference to an existing object, because the garbage collector would otherwise delete the
-// dependents.
+// somebody returns an owner reference to an existing object. The garbage collector would delete dependents of an
+// owner that does not exist.
 func (c *cluster) somebody() *metav1.OwnerReference {
 	c.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, GenerateName: "somebody-"}}
@@ -148,7 +148,8 @@ func badOrdinals() []badInput {
 	return cases
 }
 
-// badNeighbours returns cases in which Pods and claims of other owners have the StatefulSet's names or labels.
+// badNeighbours returns cases in which Pods and PersistentVolumeClaims of other owners have names or labels that the
+// StatefulSet's Pods and claims need.
 func badNeighbours() []badInput {
 	return []badInput{
 		{
@@ -216,9 +217,9 @@ func badVolumes(c *cluster) []badInput {
 	}
 }
 
-// TestBadInput: for each spec that was stored without admission and cannot be fulfilled, a condition and an event say
-// so, and the controller does its other work. Objects of other owners are not changed. Pods and claims of an invalid
-// StatefulSet are not changed either.
+// TestBadInput: for each spec that was stored without admission and that the controller cannot fulfil, a condition
+// and an event give the reason, and the controller does its other work. Objects of other owners are not changed. Pods
+// and claims of an invalid StatefulSet are not changed either.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -276,7 +277,8 @@ func keyOf(obj client.Object) string {
 	return "claim " + obj.GetName()
 }
 
-// createForeign creates an object. An object with a finalizer is also deleted, and so stays in deletion.
+// createForeign creates an object. If the object has a finalizer, createForeign also begins the deletion, which does
+// not end because of the finalizer.
 func (c *cluster) createForeign(obj client.Object) {
 	c.t.Helper()
 	held := len(obj.GetFinalizers()) > 0
@@ -304,7 +306,7 @@ func (c *cluster) createForeign(obj client.Object) {
 	})
 }
 
-// spoil makes the edit without admission.
+// spoil makes the test case's edit of the StatefulSet. No webhook checks the edit.
 func (c *cluster) spoil(tc *badInput) {
 	c.t.Helper()
 	if tc.then != nil {

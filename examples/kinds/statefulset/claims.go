@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lacks returns the claims that a Pod has lacked since its creation, and for which the Pod is recreated. If the policy
-// is InPlaceOnly, no update recreates a Pod for a missing claim.
+// lacks returns the claims that a Pod has lacked since its creation, and because of which an update recreates the
+// Pod. With the policy InPlaceOnly, the result is empty.
 func (o *observation) lacks(pod *corev1.Pod) reason.List {
 	if rules(o.set).Policy == podcontrol.InPlaceOnly {
 		return nil

@@ -70,7 +70,7 @@ func TestClaimTemplatesOfRevisions(t *testing.T) {
 	}
 }
 
-// lose deletes the Pod db-0, perhaps after its claim, and waits for the new Pod.
+// lose deletes the Pod db-0, if claimToo is true also its claim, and waits for the new Pod.
 func (c *cluster) lose(claimToo bool) {
 	c.t.Helper()
 	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
@@ -119,7 +119,8 @@ func (c *cluster) untilUses(name string, claims ...string) {
 	})
 }
 
-// forget removes the recorded claim templates from the revisions, as if OpenKruise had written the revisions.
+// forget removes the claim templates from the ControllerRevisions, because OpenKruise records no claim templates
+// there.
 func (c *cluster) forget() {
 	c.t.Helper()
 	var list appsv1.ControllerRevisionList
@@ -134,8 +135,8 @@ func (c *cluster) forget() {
 	}
 }
 
-// TestClaimTemplatesOfRevisionsTakenOver: revisions that OpenKruise has written contain no claim templates. If a lost
-// Pod has left a claim, the claim shows the template. If not, a condition reports the missing claim.
+// TestClaimTemplatesOfRevisionsTakenOver: revisions that OpenKruise has written contain no claim templates. If the
+// claim of a deleted Pod still exists, the new Pod gets this claim. Otherwise a condition reports the missing claim.
 func TestClaimTemplatesOfRevisionsTakenOver(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")

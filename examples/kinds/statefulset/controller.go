@@ -38,7 +38,7 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.StatefulSet]
 }
 
-// turn is a reconciliation over a StatefulSet.
+// turn is a single reconciliation of a StatefulSet.
 type turn = executor.Turn[*v1beta1.StatefulSet]
 
 // Setup adds the controller of StatefulSets, and the controller that finishes updates of their Pods, to the manager.
@@ -117,7 +117,7 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 		o.members.Sort(podorder.Update{Priority: s.priority})
 	}
 	if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {
-		o.current = o.update // no Pod may return to the old revision any more, even if the status does not say so yet
+		o.current = o.update // the rollout is over, even if the status does not say so yet
 	}
 	return o
 }

@@ -56,8 +56,8 @@ type todo struct {
 	// missing are the missing claims of existing Pods that cannot start without the claims.
 	missing []*corev1.PersistentVolumeClaim
 	step    numbered.Step
-	// create are the Pods to create. Pods whose creation an existing claim prevents are left out. blocked says which
-	// claims prevent the creation of Pods.
+	// create are the Pods to create, without the Pods whose creation an existing claim of another owner prevents.
+	// blocked contains the reasons for the Pods that are left out.
 	create  []numbered.Create
 	remove  []*corev1.Pod
 	cancel  []*corev1.Pod
@@ -67,13 +67,13 @@ type todo struct {
 	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List
-	// held contains the hooks and budgets for which Pods wait.
+	// held contains the lifecycle hooks and disruption budgets for which Pods wait.
 	held     reason.List
 	restart  *restart.Plan
 	download *predownload.Plan
 }
 
-// decide plans a whole reconciliation from its argument alone. The error says what is invalid in the spec.
+// decide plans a whole reconciliation. The decision depends on o alone. The error says what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{unowned: sets.New[string]()}
 	t.release = slices.Concat(o.pods.NotSelected, o.members.Unnumbered)
@@ -98,7 +98,8 @@ func decide(o *observation) (*todo, error) {
 		t.grow, t.stuck = append(t.grow, sizes.Small...), append(t.stuck, sizes.Stuck...)
 		if sizes.Ready() {
 			t.update = append(t.update, pod)
-			// If the deletion or update went on, the Pod would be out of service until its claim has the right size.
+			// The deletion or update is cancelled, because the Pod would be out of service until its claim has the
+			// right size.
 		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate {
 			t.cancel = append(t.cancel, pod)
 		}
@@ -170,7 +171,8 @@ func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
 	return o.claims.With(o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former()))
 }
 
-// former returns a finder of claim templates for revisions that another controller has written.
+// former returns an object that finds the claim templates of revisions in which another controller has not recorded
+// any.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
@@ -178,8 +180,8 @@ func (o *observation) former() *pvc.Former {
 	return o.formerClaims
 }
 
-// decideOwnership decides which owner references of Pods and claims must change. The rollout plays no part in the
-// decision.
+// decideOwnership decides which owner references of Pods and claims must change. The decision does not depend on the
+// rollout.
 func (o *observation) decideOwnership(t *todo) error {
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
 	split, err := adopt.Split(owner, "Pod", o.orphans, adopt.Options{Adopt: true, Match: func(pod metav1.Object) bool {
@@ -197,7 +199,7 @@ func (o *observation) decideOwnership(t *todo) error {
 		}
 		wanted, active := o.settings.rollout.Wanted.Contains(ordinal), o.pods.Of(pod) != nil
 		claims := o.claimsOf(pod)
-		// The claims are kept for the next Pod of the same name.
+		// The claim templates of the spec are added, because the next Pod of the same name may use such claims.
 		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates))
 		owned := claims.Owned(pod.Name, pod, wanted)
 		if t.own = append(t.own, owned...); len(owned) > 0 {
@@ -214,8 +216,8 @@ func (o *observation) decideOwnership(t *todo) error {
 	return nil
 }
 
-// described returns the Pods as the rollout sees them: a Pod whose claims are too small must be updated, and a Pod
-// whose volumes are being resized counts as unavailable.
+// described returns the Pods in the form that the rules of the rollout need: a Pod whose claims are too small counts
+// as outdated, and a Pod whose volumes are being resized counts as unavailable.
 func (o *observation) described() []numbered.Pod {
 	if !o.settings.grows {
 		return o.members.Pods
@@ -236,7 +238,7 @@ func (o *observation) described() []numbered.Pod {
 	return members
 }
 
-// identity returns a change that sets the labels that identify a Pod, as far as the Pod lacks the labels.
+// identity returns a change that sets those labels with the Pod's name and ordinal that the Pod lacks.
 func (o *observation) identity(pod *corev1.Pod) (change podpatch.Change) {
 	index := strings.TrimPrefix(pod.Name, o.set.Name+"-")
 	if pod.Labels[apps.LabelPodName] != pod.Name || o.settings.indexLabel && pod.Labels[apps.LabelPodIndex] != index {

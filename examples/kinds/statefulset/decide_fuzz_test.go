@@ -69,7 +69,8 @@ func drawn(data []byte) *v1beta1.StatefulSet {
 	return db(int32(at(0)%9), edits...)
 }
 
-// drawnPods returns Pods, at most one for each ordinal, with up to two words for each Pod.
+// drawnPods returns a list of Pods such as "0 old, 1 new down": at most one Pod for each ordinal, with up to two
+// words that describe the Pod.
 func drawnPods(data []byte) string {
 	words := []string{
 		"new", "old", "down", "fresh", "pending", "failed", "succeeded", "terminating", "specified", "updating", "asked", "held", "closed", "taken",
@@ -82,7 +83,7 @@ func drawnPods(data []byte) string {
 			seen[ordinal] = true
 			first, second := words[int(pair[1]&15)], words[int(pair[1]>>4)+1]
 			if first == "pending" || first == "orphan" {
-				second = "new" // a second word would contradict the first
+				second = "new" // the two words would contradict
 			}
 			list = append(list, fmt.Sprintf("%d %s %s", ordinal, first, second))
 		}

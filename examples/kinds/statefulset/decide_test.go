@@ -98,7 +98,7 @@ func claims(size string) edit {
 	}
 }
 
-// follow is like claims, but the claims are enlarged when the template is.
+// follow is like claims, but the controller enlarges existing claims when the size in the template is raised.
 func follow(size string) edit {
 	return func(set *v1beta1.StatefulSet) {
 		claims(size)(set)
@@ -115,7 +115,7 @@ func goWith(deleted, scaled bool) edit {
 	}
 }
 
-// entries calls f for each ordinal of a list such as "0-2 old, 3 new down", with the words of the entry.
+// entries calls f for each ordinal in a list such as "0-2 old, 3 new down", with the words that describe the ordinal.
 func entries(t testing.TB, list string, f func(ordinal int, words []string)) {
 	t.Helper()
 	for entry := range strings.SplitSeq(list, ", ") {

@@ -71,9 +71,9 @@ func (w *story) claimsOf() (out []*corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// driver does the work of a volume driver for one claim: driver creates the volume, or enlarges the volume as the
-// claim requests. With luck 0 this succeeds. Otherwise only the file system may have to grow, or nothing happens.
-// driver reports whether it has changed a claim.
+// driver acts as a volume driver for a single claim: driver creates the volume, or enlarges the volume to the size
+// that the claim requests. With luck 0 the driver succeeds. With luck 1 nothing happens, and with luck 2 only the
+// file system must still grow. The result is true if a claim was changed.
 func (w *story) driver(luck int) bool {
 	for _, claim := range w.claimsOf() {
 		switch {
@@ -108,7 +108,7 @@ func (w *story) has(claim *corev1.PersistentVolumeClaim, capacity corev1.Resourc
 	w.must(w.User.Status().Update(context.Background(), claim))
 }
 
-// uidOf returns the UID of the Pod that uses the claim.
+// uidOf returns the UID of the Pod that uses the claim, or "" if no Pod uses the claim.
 func (w *story) uidOf(claim *corev1.PersistentVolumeClaim) string {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if claimOf(pod).Name == claim.Name {
@@ -129,8 +129,7 @@ func (w *story) mounted() bool {
 	return false
 }
 
-// restart deletes, as a user, a Pod whose volume grows only with a new Pod, and that the controller will not
-// recreate.
+// restart deletes, as a user, a Pod whose file system grows only when a new Pod mounts the volume.
 func (w *story) restart() bool {
 	for _, claim := range w.claimsOf() {
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -158,7 +157,7 @@ func (w *story) enlarge() {
 	w.must(w.User.Update(context.Background(), claim))
 }
 
-// drop deletes a claim as a user. The claim exists as long as its Pod exists.
+// drop deletes a claim as a user. A finalizer keeps the claim as long as its Pod exists.
 func (w *story) drop() {
 	if claims := w.claimsOf(); len(claims) > 0 {
 		claim := claims[w.Rand().IntN(len(claims))]
@@ -199,8 +198,8 @@ func (w *story) lookAtClaims(t *chaos.Task, v *sight) {
 	}
 }
 
-// judgeGrowth checks that no claim becomes smaller. A claim grows to the size of the template when its Pod is next,
-// and within the budget.
+// judgeGrowth checks that no claim becomes smaller. A claim may grow to the size of the template only when its Pod is
+// next in the update order, and when maxUnavailable allows the update.
 func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVolumeClaim) {
 	asked, asks := gigabytesOf(before.Spec.Resources.Requests), gigabytesOf(after.Spec.Resources.Requests)
 	switch {
@@ -224,7 +223,7 @@ func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVol
 }
 
 // judgeUngrown checks that the controller updates a Pod only after its claim requests the size of the template and
-// the volume has grown. The exception is a volume that grows only with a new Pod.
+// the volume has grown. The exception is a volume whose file system grows only when a new Pod mounts the volume.
 func (w *story) judgeUngrown(v *sight, o int, pod *corev1.Pod) {
 	restart, grows := v.growing[o]
 	if pod.Labels[apps.LabelSpecifiedDelete] != "" || !slices.Contains(v.wanted, o) || !podstate.IsActive(pod) {

@@ -46,8 +46,9 @@ type sight struct {
 	taken   map[int]bool
 	wrote   bool
 	earlier *sight
-	// small are the ordinals whose claims request less than the template. stuck are the small ordinals that cannot grow.
-	// growing are the ordinals whose volumes have not grown yet; the value is true if only a new Pod is missing.
+	// small are the ordinals whose claims request less than the template. stuck are the ordinals in small whose
+	// claims cannot grow. growing are the ordinals whose volumes have not grown yet; the value is true if the file
+	// system will grow as soon as a new Pod mounts the volume.
 	small, stuck map[int]bool
 	growing      map[int]bool
 	// dying are the ordinals whose claims are being deleted.
@@ -106,8 +107,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// sawBeforeRead restores the sight from before the controller read the StatefulSet itself, if the read was for an
-// adoption, because all decisions were made before this read.
+// sawBeforeRead restores an earlier input: before an adoption, the controller reads the StatefulSet from the API
+// server, and all decisions were made before this read.
 func (v *sight) sawBeforeRead(call *faultapi.Call) {
 	switch {
 	case call == nil || v.wrote:
@@ -139,7 +140,8 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || v.small[ordinalOf(pod.Name)]
 }
 
-// most returns how many ordinals may lack a Pod in service before the controller takes another Pod out of service.
+// most returns the largest number of wanted ordinals without a Pod in service with which the controller may still
+// take another Pod out of service.
 func (v *sight) most() int {
 	if budget := v.owner.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable; budget != nil {
 		return max(budget.IntValue(), 1)
@@ -224,7 +226,7 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 		w.Failf("unseen", "%s of Pod %s, which the pass had not seen", x.Call.Verb, before.Name)
 	}
 	touched := x.Call.Verb == "delete" || appOf(after.Spec) != appOf(before.Spec)
-	if touched || serves(before) != serves(after) { // a corrected label is not an update
+	if touched || serves(before) != serves(after) { // a label with the Pod's name is no update
 		delete(w.attempted, before.UID)
 	}
 	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
@@ -283,8 +285,8 @@ func (w *story) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeTaking checks that the controller takes a Pod out of service only for a valid reason, if the Pod is next, and
-// if enough Pods are in service.
+// judgeTaking checks that the controller takes a Pod out of service only for a valid reason, only if the Pod is next
+// in the order, and only if enough Pods are in service.
 func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), v.most()
 	if rank < 0 {
@@ -350,8 +352,7 @@ func (w *story) claimOf(o int) types.UID {
 	return claim.UID
 }
 
-// judgeClaim checks that the controller deletes no claim, and the claim of a wanted ordinal is not deleted together
-// with its Pod.
+// judgeClaim checks that the controller deletes no claim, and that no claim of a wanted ordinal has its Pod as owner.
 func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 	claim, _ := x.After.(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.DeletionTimestamp != nil {
@@ -423,8 +424,8 @@ func (w *story) converged() {
 	}
 }
 
-// convergedClaim checks that the claim of a Pod exists and has the owners that the policy requires. If growth is
-// allowed, the claim must have the size in the template.
+// convergedClaim checks that the claim of a Pod exists and has the owners that the policy requires. If follows is
+// true, the claim must have the size in the template.
 func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod, follows bool) {
 	if !w.claims {
 		return

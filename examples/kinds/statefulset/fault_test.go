@@ -33,13 +33,15 @@ import (
 )
 
 // TestFaults: under any faults, no ordinal ever has two Pods, and no unwanted ordinal gets a Pod. Each write keeps
-// the order and the budget. No needed claim is deleted, no claim becomes smaller, and a claim grows only when its Pod
-// is next. Objects of other owners are not changed. In the end the cluster matches the spec.
+// the order of Pods and maxUnavailable. No needed claim is deleted, no claim becomes smaller, and a claim grows only
+// when its Pod is next in the update order. Objects of other owners are not changed. In the end the cluster matches
+// the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -61,22 +63,23 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is the state of a fault schedule.
+// story is the state of a fault schedule, that is a test run with random faults.
 type story struct {
 	*chaos.World
 
 	parallel, claims, hooks bool
-	// follow is true if claims follow their template. offline is true if file systems grow only with a new Pod.
+	// follow is true if the controller enlarges claims when the size in their template is raised. offline is true if
+	// file systems grow only when a new Pod mounts the volume.
 	follow, offline bool
 	// policy says which requests the API server refuses: none, patches of a Pod's spec, every write to a single Pod, or
 	// new Pods.
 	policy int
 	denied string
-	// attempted contains Pods and claims whose last write by the controller has had no effect so far, perhaps because
+	// attempted contains Pods and claims that the controller has tried to write without an effect, perhaps because
 	// the API server has refused the write.
 	attempted map[types.UID]bool
-	// dropped contains claims that users have deleted. The controller cannot prevent a deletion just before it creates
-	// the Pod.
+	// dropped contains claims that users have deleted. A new Pod may lack such a claim, because the deletion may
+	// occur just before the controller creates the Pod.
 	dropped map[string]bool
 	// senseless is true if the last spec is invalid.
 	senseless bool
@@ -262,8 +265,8 @@ func (w *story) update(set *v1beta1.StatefulSet) {
 	w.must(w.User.Update(context.Background(), set))
 }
 
-// meddle creates a Pod with one of the names as another user, either an orphan to adopt or a Pod of another owner, or
-// deletes such Pods.
+// meddle acts as another client: meddle creates a Pod with a name of the StatefulSet's Pods, either an orphan to
+// adopt or a Pod of another owner, or deletes such Pods.
 func (w *story) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
@@ -288,7 +291,7 @@ func (w *story) giveBack() {
 	}
 }
 
-// mark adds, as a user, the label that requests a Pod's deletion.
+// mark adds, as a user, the label apps.LabelSpecifiedDelete, which requests a Pod's deletion.
 func (w *story) mark() {
 	if pod := w.AnyPod(); pod != nil && metav1.GetControllerOf(pod) != nil {
 		w.label(pod, apps.LabelSpecifiedDelete, "yes")
@@ -389,7 +392,7 @@ func (w *story) settle() {
 	w.update(set)
 }
 
-// lost counts the wanted ordinals whose names Pods of other owners have.
+// lost counts the wanted ordinals that cannot get a Pod because a Pod of another owner has the name.
 func (w *story) lost(set *v1beta1.StatefulSet) (n int) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if slices.Contains(ordinalsOf(set), ordinalOf(pod.Name)) && !w.isOurs(pod) && pod.Labels["app"] != "web" {
@@ -436,8 +439,8 @@ func ordinalOf(name string) int {
 	return -1
 }
 
-// outside does the work of all other clients: of the controllers behind the hooks, of the volume driver, and of users
-// who restart Pods so that volumes grow.
+// outside acts as all other clients: as the controllers that handle lifecycle hooks, as the volume driver, and as
+// users who restart Pods so that volumes grow.
 func (w *story) outside() bool {
 	return w.agents.Step(context.Background()) || w.release() || w.claims && w.driver(0) || w.offline && w.restart()
 }

@@ -41,8 +41,8 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 
-	// The functions for lookups and the owner are not set in claims. grows is true if claims are resized when the size
-	// in their templates is raised.
+	// In claims, the functions that look up objects and the owner are not set. grows is true if existing claims are
+	// enlarged when the size in their templates is raised.
 	claims     pvc.Numbered
 	grows      bool
 	indexLabel bool
@@ -140,7 +140,8 @@ func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordin
 	return numbers
 }
 
-// number is like judge.Written, but for an ordinal, which may be written as a text.
+// number returns an ordinal, which users may write as an integer or a text, in the form in which an error shows the
+// value.
 func number(value string) any {
 	written := judge.Written(value)
 	if text, ok := written.(string); ok {

@@ -216,8 +216,8 @@ func startAt(ordinal int32) *appsv1.StatefulSetOrdinals {
 	return &appsv1.StatefulSetOrdinals{Start: ordinal}
 }
 
-// TestOrderedScaleInHalts: with OrderedReady, if several Pods break at the same time, scaling in waits until they are
-// repaired. The condition names the Pod and the reason.
+// TestOrderedScaleInHalts: with OrderedReady, if several Pods become unready at the same time, no Pod is deleted for
+// a smaller number of replicas until the Pods are ready again. The condition names a Pod and the reason.
 func TestOrderedScaleInHalts(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")

@@ -70,8 +70,8 @@ func TestNextStatus(t *testing.T) {
 	})
 }
 
-// TestConditions: conditions exist as long as their errors, and change with them. They also report probably
-// unintended values in the spec.
+// TestConditions: a condition exists as long as its error exists, and changes when the error changes. Conditions also
+// report probably unintended values in the spec.
 func TestConditions(t *testing.T) {
 	set := db(1, budget("100%"), rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](-1) }))
 	earlier := metav1.NewTime(decidedAt.Add(-1))
@@ -102,7 +102,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestWaiting: a condition reports everything that delays a rollout, except what the spec itself asks for.
+// TestWaiting: a condition reports everything that delays a rollout, except delays that the spec itself asks for.
 func TestWaiting(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -74,15 +74,15 @@ func templateParts(admission.Spec) []admission.TemplatePart {
 }
 
 // workloadJudge asks the API server to validate the workloads of subsets. StatefulSets and Deployments of Kubernetes
-// are validated as a whole. Of the other kinds only the Pod templates are validated, because these kinds have webhooks
-// in the same process, and webhooks should not wait for each other.
+// are validated as a whole. Of CloneSets and StatefulSets of this group only the Pod templates are validated, because
+// these kinds have webhooks in the same process, and webhooks should not wait for each other.
 type workloadJudge struct {
 	pods admission.TemplateJudge
 	dry  admission.DryRun
 }
 
-// mostJudged is the largest number of workloads that are validated for an object. Most subsets differ only in the
-// values of the same fields.
+// mostJudged is the largest number of subsets whose workloads the API server validates. More subsets seldom lead to
+// further errors, because most subsets differ only in the values of the same fields.
 const mostJudged = 5
 
 // check validates the workloads of the first subsets, up to the first workload with an error. An error names the field
@@ -120,8 +120,8 @@ func subsetNamed(ud *v1beta1.UnitedDeployment, name string) *v1beta1.Subset {
 	return nil
 }
 
-// sample returns the workload of a subset, with zero replicas, and the path of its template. If subset is nil, the
-// workload is the template without changes.
+// sample returns the workload of a subset, with zero replicas, and the path of the workload's template. If subset is
+// nil, the workload contains no changes for a subset.
 func sample(ud *v1beta1.UnitedDeployment, subset *v1beta1.Subset) (workload, *field.Path) {
 	found := templatesOf(&ud.Spec.Template)
 	if len(found) != 1 || subset == nil || ud.Spec.Selector == nil {

@@ -44,7 +44,7 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// TestAnswers: each kind of refusal has its status code.
+// TestAnswers: the response to an invalid request has the HTTP status code for the type of the error.
 func TestAnswers(t *testing.T) {
 	good, flat := loaded(t, "v1beta1"), admissiontest.Tree{"type": "InPlaceOnly", "maxUnavailable": 1}
 	protected := admissiontest.Edit(t, good, "/metadata/labels", admissiontest.Tree{apps.LabelDeleteProtection: "Cascading"})
@@ -72,7 +72,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// writer stands for the API server in dry runs.
+// writer acts as the API server in dry runs.
 type writer struct {
 	client.Writer
 

@@ -59,9 +59,9 @@ type Reconciler struct {
 // view is a UnitedDeployment as the cache shows it.
 type view = ownercache.View[*v1beta1.UnitedDeployment]
 
-// Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache. The
-// scheme must contain the types of this group. The Row of this kind says which fields of workloads and Pods the cache
-// keeps.
+// Setup adds the controller to the manager. The controller writes with c, which must read from the manager's cache.
+// The scheme must contain the types of this group. The function Row determines which fields of workloads and Pods the
+// manager's cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -139,7 +139,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(done.provision, done.update, truncateErr, statusErr)
 }
 
-// claim adopts and releases workloads, and returns the workloads that the UnitedDeployment controls.
+// claim sets or removes the owner references of workloads (adopts or releases the workloads), and returns the
+// workloads that the UnitedDeployment controls.
 func (r *Reconciler) claim(ctx context.Context, v *view, pass *fanout.Pass, s *settings) (owned []workload, err error) {
 	var found []client.Object
 	for _, index := range r.workloads {

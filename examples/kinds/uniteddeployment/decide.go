@@ -45,19 +45,19 @@ type observation struct {
 // todo says what a reconciliation must do.
 type todo struct {
 	subsets []*part
-	// surplus are deletions of workloads that a subset has in addition to the kept workload. gone are deletions of
-	// workloads of removed subsets, or of another kind.
+	// surplus are deletions of workloads of a subset that has several workloads. gone are deletions of workloads of
+	// removed subsets, and of workloads of another kind than the template.
 	surplus, gone, changes []*write
 	create                 []workload
 	// err is the reason why nothing may be changed; nil if there is none.
 	err      error
 	division subsets.Division
 	wake     time.Duration
-	// remember is true if the numbers of the subsets must be stored before anything else is done.
+	// remember is true if the replicas of the subsets must be written into the status before any other write.
 	remember bool
 }
 
-// part is a subset, with what a reconciliation has found out about the subset.
+// part is a subset, with the facts and decisions of a reconciliation about the subset.
 type part struct {
 	spec *v1beta1.Subset
 	have workload // nil if the subset has no workload
@@ -77,7 +77,7 @@ type part struct {
 	why      reason.List
 }
 
-// decide plans a whole reconciliation from its argument alone.
+// decide plans a whole reconciliation. The decision depends on o alone.
 func decide(o *observation) *todo {
 	t := &todo{}
 	byName := o.sort(t)
@@ -143,7 +143,7 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 	was := o.ud.Status.SubsetStatuses
 	if i := slices.IndexFunc(was, func(s v1beta1.UnitedDeploymentSubsetStatus) bool { return s.Name == spec.Name }); i >= 0 {
 		p.was, p.told = was[i].Conditions.Find(apps.ConditionSubsetSchedulable), int(was[i].Replicas)
-	} else if len(was) > 0 && o.settings.reserve { // an added subset must first prove that its Pods run
+	} else if len(was) > 0 && o.settings.reserve { // a new subset is closed until its Pods run
 		p.was = &v1beta1.Condition{Status: corev1.ConditionFalse, Reason: apps.ReasonSubsetCreated, LastTransitionTime: metav1.NewTime(o.now)}
 	}
 	if p.have == nil {
@@ -162,8 +162,8 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 	return p
 }
 
-// judge decides whether a subset gets further Pods, and which of its Pods are reserved. A reserved Pod cannot run, and
-// has a substitute in another subset.
+// judge decides whether a subset is closed, that is, gets no further Pods, and which of its Pods are reserved. A
+// reserved Pod cannot be scheduled, and has a substitute in another subset.
 func (o *observation) judge(t *todo, p *part) {
 	if !o.settings.adaptive {
 		return
@@ -217,9 +217,10 @@ func (t *todo) soon(wait time.Duration) {
 	}
 }
 
-// divide divides the replicas among the subsets. Unless unschedulable Pods are reserved, every replica is given to a
-// subset as far as the bounds of the subsets allow, because pending Pods make an autoscaler add Nodes. So closed
-// subsets are opened again, the last subset first, until all replicas are divided.
+// divide divides the replicas among the subsets. Unless unschedulable Pods are reserved, divide assigns every replica
+// to a subset as far as the bounds of the subsets allow, because pending Pods make an autoscaler add Nodes. So closed
+// subsets (subsets that get no further Pods) are opened again, the last subset first, until all replicas are
+// assigned.
 func (o *observation) divide(parts []*part) (subsets.Division, error) {
 	states := make([]subsets.State, len(parts))
 	for i, p := range parts {
@@ -265,13 +266,13 @@ func (o *observation) state(p *part) subsets.State {
 	return s
 }
 
-// about returns those limits that concern a subset.
+// about returns the reasons in limits that are about a subset.
 func about(subset string, limits reason.List) reason.List {
 	path := subsetPath(subset).String()
 	return slices.DeleteFunc(slices.Clone(limits), func(why reason.Reason) bool { return why.Path != path && !strings.HasPrefix(why.Path, path+".") })
 }
 
-// shape compares the workload of a subset with the workload as it should be, and plans the change.
+// shape compares the existing workload of a subset with the wanted workload, and plans the change.
 func (o *observation) shape(t *todo, p *part) error {
 	p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
 	want, n, err := build(o.ud, o.settings.template, p.spec, o.revision, numbers{replicas: int32(p.replicas), kept: &p.kept, unavailable: o.unavailable(p)})
@@ -300,9 +301,9 @@ func (o *observation) shape(t *todo, p *part) error {
 	return nil
 }
 
-// unavailable returns how many Pods of a subset may be unavailable. While Pods of the subset are reserved, this is the
-// number of Pods that are unavailable now, so that an update does not wait for Pods that cannot start. If the result is
-// nil, the number is not changed.
+// unavailable returns how many Pods of a subset may be unavailable. While Pods of the subset are reserved, the result
+// is the number of Pods that are unavailable now, so that an update does not wait for Pods that cannot start. If the
+// result is nil, maxUnavailable of the workload is not changed.
 func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	if !o.settings.template.reserves {
 		return nil
@@ -324,7 +325,7 @@ func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	}
 	usual, was := partsOf(o.settings.template.workload).unavailable, partsOf(p.have).unavailable
 	switch {
-	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // as in the template
+	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // the value of the template
 		return nil
 	case usual != nil:
 		return usual

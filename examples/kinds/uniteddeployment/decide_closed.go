@@ -11,12 +11,12 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// wasClosed reports whether the subset is closed according to the stored status.
+// wasClosed reports whether the subset is closed, that is, gets no further Pods, according to the stored status.
 func (p *part) wasClosed() bool { return p.was != nil && p.was.Status == corev1.ConditionFalse }
 
-// settled returns how many Pods must keep their place in the subset. A workload with ordinals deletes the Pods with the
-// highest ordinals first, so a pending Pod stays if a Pod with a higher ordinal must stay. Pods that are to be reserved
-// keep their places.
+// settled returns how many Pods must stay in the subset: the scheduled Pods or, if unschedulable Pods are reserved,
+// all Pods. A workload with ordinals deletes the Pods with the highest ordinals first, so a pending Pod stays if a
+// Pod with a higher ordinal must stay.
 func (o *observation) settled(p *part) (n int) {
 	numbers, numbered := workloads.Ordinals(p.have, o.fromStart)
 	for _, pod := range p.pods {
@@ -34,10 +34,10 @@ func (o *observation) settled(p *part) (n int) {
 	return n
 }
 
-// hold keeps the replicas of closed subsets at the stored numbers until the substitutes in other subsets are ready. A
-// Deployment in the middle of a rollout is scaled down in proportion over its ReplicaSets. So a smaller number would
-// also delete Pods that run, and the subset would lose one Pod after the other. A subset that is closed in this
-// reconciliation is scaled down once.
+// hold keeps the replicas of subsets that were closed before this reconciliation at the stored numbers until the
+// substitutes in other subsets are ready. In the middle of a rollout, the Deployment controller deletes Pods of all
+// ReplicaSets in proportion. So each smaller number of replicas would also delete running Pods. A subset that is
+// closed in this reconciliation is scaled down once.
 func (o *observation) hold(parts []*part) {
 	if !o.settings.adaptive || o.settings.reserve || !slices.ContainsFunc(parts, (*part).awaitsPods) {
 		return
@@ -61,8 +61,9 @@ func (p *part) awaitsPods() bool {
 	return !p.wasClosed() && ready < want
 }
 
-// remembers reports whether a closed subset is about to be scaled down below its stored replicas. If the number were
-// not stored, a reconciliation after a crash would scale the subset down again.
+// remembers reports whether a closed subset is about to be scaled down below the replicas in the status. The new
+// number must be stored in the status first, because a reconciliation after a crash would scale the subset down a
+// second time.
 func (o *observation) remembers(p *part) bool {
 	return p.mark.Standing == subsets.Closed && !o.settings.reserve && p.have != nil &&
 		p.replicas < int(partsOf(p.have).replicas) && (!p.wasClosed() || p.replicas < p.told)

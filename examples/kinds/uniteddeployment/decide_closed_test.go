@@ -16,7 +16,7 @@ import (
 )
 
 // proportional is a Deployment of Kubernetes with two ReplicaSets, a maxSurge of 25% and a maxUnavailable of 25%.
-// Pods at the new revision never find a Node.
+// Pods at the new revision are never scheduled.
 type proportional struct{ want, old, new, most int }
 
 func (d *proportional) surge() int { return int(math.Ceil(float64(d.want) * .25)) }
@@ -63,9 +63,9 @@ func (d *proportional) pods(now time.Time) (pods []*corev1.Pod) {
 	return pods
 }
 
-// TestClosedDeployment: the replicas of a closed subset of a Deployment are reduced once, and reduced again only
-// after the substitutes are ready. A Deployment also deletes running Pods, so each reduction leaves fewer Pods with a
-// Node.
+// TestClosedDeployment: if the workload of a closed subset is a Deployment, the replicas are reduced once, and
+// reduced again only after the substitutes are ready. A Deployment also deletes running Pods, so each reduction
+// leaves fewer running Pods.
 func TestClosedDeployment(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -114,8 +114,8 @@ func TestClosedDeployment(t *testing.T) {
 	}
 }
 
-// TestSettledNumbers: a StatefulSet deletes the Pods with the highest ordinals first. So all ordinals up to the
-// highest ordinal with a Node are settled.
+// TestSettledNumbers: a StatefulSet deletes the Pods with the highest ordinals first. So the Pods of all ordinals up
+// to the highest ordinal of a scheduled Pod must stay.
 func TestSettledNumbers(t *testing.T) {
 	start := func(kind []string) []string {
 		return all(kind, []string{podMeta, "        ordinals: {start: 5}\n" + podMeta})

@@ -39,7 +39,7 @@ func newCourse(t testing.TB, edits ...string) *course {
 	return &course{TB: t, ud: small(t, edits...), revision: "web-1", pods: map[types.UID][]*corev1.Pod{}, room: map[string]int{}, now: time.Unix(1_800_000_000, 0)}
 }
 
-// pass decides once, and carries the decision out. wrote is true if anything was written.
+// pass makes a decision, and carries the decision out. wrote is true if an object was written.
 func (c *course) pass() (wrote bool) {
 	o := &observation{
 		ud: c.ud, settings: mustResolve(c, c.ud), revision: c.revision, workloads: c.workloads, now: c.now,
@@ -116,8 +116,8 @@ func (c *course) apply(w workload, change *patch) {
 	}
 }
 
-// live does the work of the workloads' controllers, which create, update and delete Pods, and of the scheduler. A Pod
-// with a Node is ready.
+// live acts as the workloads' controllers, which create, update and delete Pods, and as the scheduler. A scheduled
+// Pod is ready.
 func (c *course) live() {
 	used := map[string]int{}
 	for _, w := range c.workloads {
@@ -176,7 +176,7 @@ func (c *course) ready() (n int) {
 	return n
 }
 
-// settle reconciles until nothing is written. Meanwhile no time passes.
+// settle reconciles until no object is written, without an advance of the clock.
 func (c *course) settle() {
 	c.Helper()
 	for n := 0; c.pass(); n++ {
@@ -186,7 +186,7 @@ func (c *course) settle() {
 	}
 }
 
-// wait advances the clock, and reconciles when the reconciliations have asked for it.
+// wait advances the clock, and reconciles at the times that earlier reconciliations have requested.
 func (c *course) wait(d time.Duration) {
 	c.Helper()
 	for end := c.now.Add(d); ; {
@@ -284,7 +284,8 @@ func TestLastSubsetStaysOpen(t *testing.T) {
 	}
 }
 
-// TestReserveCourse: pending Pods stay in their subsets, and substitutes are deleted when these Pods run.
+// TestReserveCourse: pending Pods stay in their subsets, and have substitutes in other subsets until the pending Pods
+// run.
 func TestReserveCourse(t *testing.T) {
 	for _, kind := range [][]string{nil, deployment()} {
 		c := newCourse(t, all(adaptive("reserveUnschedulablePods: true"), three("maxReplicas: null", "maxReplicas: null"), kind)...)
@@ -320,8 +321,8 @@ func TestReserveCourse(t *testing.T) {
 	}
 }
 
-// TestTrialCourse: if a subset can run some of its Pods again, the substitutes of the remaining Pods stay until new
-// Pods of the subset run.
+// TestTrialCourse: if some pending Pods of a subset run again, the substitutes of the remaining pending Pods stay
+// until these Pods run, too.
 func TestTrialCourse(t *testing.T) {
 	c := newCourse(t, all(adaptive("reserveUnschedulablePods: true"), three("maxReplicas: null", "maxReplicas: null"))...)
 	c.room["a"], c.room["b"] = 0, 0
@@ -382,7 +383,7 @@ func TestRandomCourses(t *testing.T) {
 	}
 }
 
-// happen makes a random event happen.
+// happen makes a random change of the spec, the Nodes, the Pods or the clock.
 func (c *course) happen(rng *rand.Rand) {
 	subset := []string{"a", "b", "c"}[rng.IntN(3)]
 	switch rng.IntN(6) {
@@ -403,7 +404,7 @@ func (c *course) happen(rng *rand.Rand) {
 	}
 }
 
-// check checks what must hold when nothing is left to do.
+// check checks the state when reconciliations write nothing any more.
 func (c *course) check(seed uint64) {
 	c.Helper()
 	sum, s := c.last.division.Left, mustResolve(c, c.ud)

@@ -102,7 +102,7 @@ func TestLeavingWorkload(t *testing.T) {
 	}
 }
 
-// TestUndividable: nothing is changed while the replicas of the subsets do not add up to spec.replicas.
+// TestUndividable: no workload is changed while the replicas of the subsets do not add up to spec.replicas.
 func TestUndividable(t *testing.T) {
 	ud := small(t, in(subsetA, "replicas: 9")...)
 	got := passOn(t, ud, nil, owned("1", "a", 3, 0), owned("3", "c", 0, 0))
@@ -157,7 +157,7 @@ func podAt(name, revision string, ready, stuck bool) *corev1.Pod {
 	return pod
 }
 
-// TestUnstick: Pods that block the update of a StatefulSet are deleted.
+// TestUnstick: outdated Pods that are not ready block the update of a StatefulSet of Kubernetes, and are deleted.
 func TestUnstick(t *testing.T) {
 	pods := []*corev1.Pod{
 		podAt("db-0", "web-0", false, false), podAt("db-1", "web-0", true, false), podAt("db-2", "web-0", false, false), podAt("db-3", "web-1", false, false),
@@ -239,8 +239,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestReservedPods: the Pods of a new subset are reserved until they run. The label of Pods of an old revision is not
-// changed.
+// TestReservedPods: the Pods of a new subset are labelled as reserved until the Pods run. The label of Pods of an old
+// revision is not changed.
 func TestReservedPods(t *testing.T) {
 	labelled := func(pod *corev1.Pod, value string) *corev1.Pod {
 		pod.Labels[apps.LabelReservedPod] = value
@@ -283,8 +283,8 @@ func TestReservedPods(t *testing.T) {
 	}
 }
 
-// TestSurgeHoldsNoPlace: if more Pods than replicas exist, as during a rolling update, the subset gets no further
-// replica.
+// TestSurgeHoldsNoPlace: if a subset has more Pods than replicas, as during a rolling update, the additional Pods do
+// not raise the subset's replicas.
 func TestSurgeHoldsNoPlace(t *testing.T) {
 	ud := small(t, all(adaptive(""), in(subsetA, "maxReplicas: 4"))...)
 	have, _ := mustBuild(t, ud, numbers{replicas: 2})

@@ -140,7 +140,8 @@ func TestSelectorOfExpressions(t *testing.T) {
 	}
 }
 
-// TestLongNames: if the name with the subset is not a valid prefix of a name, the subset is left out.
+// TestLongNames: the generateName of a workload contains the subset's name, unless the result would not be a valid
+// name.
 func TestLongNames(t *testing.T) {
 	ud := small(t, subsetA, "- name: A_\n")
 	if w, _ := mustBuild(t, ud, numbers{}); w.GetGenerateName() != "web-" {

@@ -42,7 +42,8 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// changeOf returns the patch that changes the workload have to the workload want; nil if no patch is needed.
+// changeOf returns the patch that makes the existing workload have equal to the workload want; nil if no patch is
+// needed.
 func changeOf(have, want workload, n numbers) *patch {
 	is, labels, annotations := partsOf(have), want.GetLabels(), want.GetAnnotations()
 	if have.GetLabels()[apps.LabelSubsetRevision] != labels[apps.LabelSubsetRevision] || !sameText(have.GetAnnotations(), annotations[apps.AnnotationSubsetPatch]) {

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// judgeLowering checks smaller numbers of replicas of closed subsets. If no edit of the spec has reduced the number,
-// no running Pod may be deleted before its substitute is ready.
+// judgeLowering checks each write that lowers the replicas of a closed subset (a subset that gets no further Pods).
+// If no edit of the spec has lowered the replicas, no running Pod may be deleted before its substitute is ready.
 func (w *story) judgeLowering(write *chaos.Write, moments []moment) {
 	before, ok := write.Before.(*v1beta1.UnitedDeployment)
 	after, is := write.After.(*v1beta1.UnitedDeployment)
@@ -71,8 +71,8 @@ func isClosed(s *v1beta1.UnitedDeploymentSubsetStatus) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
-// wrongLowering says why a moment does not allow a smaller number, or returns "". If a user has changed a workload in
-// this moment, any number is allowed.
+// wrongLowering returns the reason why a possible input of the reconciliation does not justify the lower number of
+// replicas, or "". If a user has changed the replicas of a workload, any number is right.
 func wrongLowering(m moment, before *v1beta1.UnitedDeployment, to *v1beta1.UnitedDeploymentSubsetStatus) (why string) {
 	if m.owner.Generation != before.Generation || m.owner.Status.ObservedGeneration != before.Generation {
 		return ""
@@ -131,7 +131,7 @@ func isBelow(pod *corev1.Pod, object client.Object) bool {
 	return ref != nil && (ref.UID == object.GetUID() || ref.Kind == "ReplicaSet" && ref.Name == object.GetName()+"-rs")
 }
 
-// lastSettled returns the highest ordinal of a Pod with a Node, or -1 if there is none.
+// lastSettled returns the highest ordinal of a scheduled Pod, or -1 if no Pod is scheduled.
 func (s *seenSubset) lastSettled() int {
 	last := -1
 	for _, pod := range s.pods {
@@ -150,7 +150,8 @@ func isNumbered(object client.Object) bool {
 	return false
 }
 
-// outgrow removes the capacity of a subset for further Pods, in the middle of a rollout, or after a Pod was lost.
+// outgrow takes away the capacity of a subset in the middle of a rollout, or after the deletion of a Pod, so that new
+// Pods cannot be scheduled.
 func (w *story) outgrow() {
 	ud := &v1beta1.UnitedDeployment{}
 	if w.User.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "web"}, ud) != nil {

@@ -136,7 +136,7 @@ func (w *story) judgePod(write *chaos.Write) {
 	}
 }
 
-// wrong says why a write to a workload contradicts a moment, or returns "" if it does not.
+// wrong returns the reason why a possible input of the reconciliation does not justify a write to a workload, or "".
 func (w *story) wrong(write *chaos.Write, m moment) string {
 	if ends(write) {
 		return w.wrongEnd(write.Before, m)
@@ -184,8 +184,8 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	return ""
 }
 
-// mayOpen reports whether a closed subset may be open again. If the subset is open again, an edit of the spec may
-// reduce the subset at once.
+// mayOpen reports whether a closed subset has been closed for long enough to be opened again. The replicas of an open
+// subset may be lowered at once after an edit of the spec.
 func mayOpen(ud *v1beta1.UnitedDeployment, s *v1beta1.UnitedDeploymentSubsetStatus) bool {
 	closed := time.Duration(*ud.Spec.Topology.ScheduleStrategy.Adaptive.UnschedulableDuration) * time.Second
 	return time.Since(s.Conditions.Find(apps.ConditionSubsetSchedulable).LastTransitionTime.Time) >= closed
@@ -195,7 +195,7 @@ func sameAnnotation(a, b client.Object) bool {
 	return a.GetAnnotations()[apps.AnnotationSubsetPatch] == b.GetAnnotations()[apps.AnnotationSubsetPatch]
 }
 
-// wrongEnd says why a workload must not be deleted, or returns "".
+// wrongEnd returns the reason why a workload must not be deleted, or "".
 func (w *story) wrongEnd(before client.Object, m moment) string {
 	name := before.GetLabels()[apps.LabelSubsetName]
 	if subset(m.owner, name) == nil || fmt.Sprintf("%T", before) != kindOf(m.owner) {
@@ -276,7 +276,7 @@ func (w *story) convergedOne(ud *v1beta1.UnitedDeployment) {
 	w.convergedRoom(ud)
 }
 
-// convergedRoom checks that if every subset can run all Pods, no subset is closed and no Pod is reserved.
+// convergedRoom checks that no subset is closed and no Pod is reserved if every subset can run all Pods.
 func (w *story) convergedRoom(ud *v1beta1.UnitedDeployment) {
 	for _, s := range ud.Status.SubsetStatuses {
 		if _, room := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: "room-" + s.Name}).(*corev1.PersistentVolumeClaim); !room {
@@ -300,8 +300,8 @@ func (w *story) reservedOf(object client.Object) (n int32) {
 	return n
 }
 
-// convergedUpdate checks the condition about the update. The condition says that the UnitedDeployment is updated if
-// nothing is left to do, and does not say so while Pods are outdated.
+// convergedUpdate checks the condition UnitedDeploymentUpdated: the condition is True if nothing is left to do, and
+// is not True while Pods are outdated.
 func (w *story) convergedUpdate(ud *v1beta1.UnitedDeployment) {
 	outdated, pending := int32(0), int32(0)
 	for _, object := range w.workloads() {

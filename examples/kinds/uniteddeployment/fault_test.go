@@ -31,11 +31,12 @@ import (
 )
 
 // TestFaults: under any faults, a subset never gets a second workload, or more Pods than its maximum. The controller
-// deletes only for a valid reason, and no write is without a change. Pods have the labels by which the scale
-// subresource counts. In the end each subset has a workload at the newest revision, and the numbers add up.
+// deletes objects only for a valid reason, and sends no write that changes nothing. Pods have the labels by which the
+// scale subresource counts. In the end each subset has a workload at the newest revision, and the numbers add up.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -70,8 +71,8 @@ type story struct {
 	full    string // a subset for whose workload the API server refuses writes
 	created int
 	waits   int                     // how many of the next steps users do nothing
-	gated   map[types.UID]bool      // whether a Pod had a scheduling gate
-	since   map[types.UID]time.Time // since when a Pod is unschedulable
+	gated   map[types.UID]bool      // whether a Pod had a scheduling gate, by UID
+	since   map[types.UID]time.Time // since when a Pod is unschedulable, by UID
 }
 
 // These are the modes of a topology.
@@ -328,8 +329,9 @@ func (w *story) meddle() {
 	w.must(w.User.Update(ctx, object))
 }
 
-// settle ends refusals and waits, and creates the claims. With the type Adaptive, the first subset may stay without
-// its claim. If no subset had a claim, Pods would be moved between the subsets for ever.
+// settle ends the refusals of the API server and the waits of users, and creates the claims without which the
+// subsets' Pods cannot run. With the type Adaptive, the first subset may stay without its claim. If no subset had a
+// claim, the controller would move Pods between the subsets for ever.
 func (w *story) settle() {
 	w.full = ""
 	for _, subset := range []string{"a", "b", "c"} {

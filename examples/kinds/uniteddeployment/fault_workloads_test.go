@@ -51,7 +51,7 @@ func numbersOf(object client.Object) (n numbers) {
 	return n
 }
 
-// outside does the work of the workloads' controllers, and of a scheduler that finds no Node.
+// outside acts as the workloads' controllers, and as a scheduler that finds no Node for some Pods.
 func (w *story) outside() (changed bool) {
 	for _, object := range w.workloads() {
 		changed = object.GetDeletionTimestamp() == nil && w.carry(object) || changed
@@ -65,8 +65,8 @@ func (w *story) outside() (changed bool) {
 // gates is the time after which the scheduling gates of Pods are removed.
 const gates = 20 * time.Second
 
-// unschedulable sets the condition that no Node can run a Pod. If a Pod had a scheduling gate, the condition has no
-// time.
+// unschedulable sets the condition PodScheduled of a Pod to False with the reason Unschedulable. If the Pod had a
+// scheduling gate, the condition has no transition time.
 func (w *story) unschedulable(pod *corev1.Pod) bool {
 	if podstate.IsScheduled(pod) || !podstate.IsActive(pod) || len(pod.Spec.Volumes) == 0 || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return false
@@ -110,7 +110,7 @@ func (w *story) carry(object client.Object) bool {
 			continue
 		}
 		if !podstate.IsActive(pod) {
-			if isNumbered(object) && pod.DeletionTimestamp == nil { // the name is needed
+			if isNumbered(object) && pod.DeletionTimestamp == nil { // the next Pod needs the name
 				return w.User.Delete(context.Background(), pod.DeepCopy()) == nil
 			}
 			continue
@@ -171,7 +171,7 @@ func order(object client.Object, pods, old []*corev1.Pod) {
 	slices.SortStableFunc(old, before)
 }
 
-// mayGo reports whether an update may delete an old Pod: a Deployment keeps all but one Pod ready.
+// mayGo reports whether an update may delete an old Pod. A Deployment must keep all but one Pod ready.
 func mayGo(object client.Object, pod *corev1.Pod, allReady bool) bool {
 	_, isDeployment := object.(*appsv1.Deployment)
 	return !isDeployment || allReady || !podstate.IsReady(pod)

@@ -39,7 +39,7 @@ const (
 	podMeta = "        template:\n          metadata: {labels: {app: web}}\n"
 )
 
-// in returns the edit that adds lines to a subset.
+// in returns the edit that adds lines to the YAML of a subset.
 func in(subset string, lines ...string) []string {
 	return []string{subset, subset + "      " + strings.Join(lines, "\n      ") + "\n"}
 }

@@ -139,8 +139,9 @@ func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDep
 	}
 }
 
-// readNumbers compiles the shares and bounds of the subsets. Whether the numbers add up is checked here for admission,
-// and again in decide, because the scale subresource changes replicas without calling admission.
+// readNumbers compiles the replicas and bounds of the subsets. Admission reports here if the numbers do not add up to
+// spec.replicas. The function decide checks the sum again, because the scale subresource changes spec.replicas
+// without calling admission.
 func (s *settings) readNumbers(read *judge.Reading, list []v1beta1.Subset) {
 	config := subsets.Config{
 		Fill: subsets.Fixed, Rounding: partition.Nearest,
@@ -179,8 +180,9 @@ func refusal(why reason.Reason) *field.Error {
 	return field.Invalid(field.NewPath(why.Path), judge.Written(why.New), detail)
 }
 
-// totalSize returns the size of the Pod templates and claims of all subsets. The required term of a subset is counted
-// once for each term of the template.
+// totalSize returns the size of the Pod templates and claims of all subsets. The requiredNodeSelectorTerm of a subset
+// is counted once for each required Node selector term of the template, because the Pod template contains a copy in
+// each term.
 func (s *settings) totalSize(list []v1beta1.Subset) (size int) {
 	if s.template.name == "" {
 		return 0

@@ -56,9 +56,9 @@ func templatesOf(t *v1beta1.SubsetTemplate) (found []template) {
 // written.
 type numbers struct {
 	replicas int32
-	// kept is the number of Pods that stay at an older revision.
+	// kept is the partition: the number of Pods that stay at an older revision.
 	kept *int32
-	// unavailable is written only while Pods of the subset are reserved.
+	// unavailable is the maxUnavailable, and is written only while Pods of the subset are reserved.
 	unavailable *intstr.IntOrString
 }
 
@@ -73,14 +73,15 @@ type parts struct {
 	claims   []corev1.PersistentVolumeClaim
 
 	pods, ready int32
-	// outdated are the Pods that the workload has not updated yet. isStale says that the workload's status is older than
-	// the spec. isPaused says that updates are paused.
+	// outdated is the number of Pods that the workload has not updated yet. isStale is true if the workload's status
+	// is older than the spec. isPaused is true if updates are paused.
 	outdated          int32
 	isStale, isPaused bool
 	failure           string
 }
 
-// partsOf returns the fields of a workload. Only partsOf and setNumbers depend on the kind.
+// partsOf returns the fields of a workload that the controller reads or sets. Only partsOf and setNumbers depend on
+// the workload's kind.
 func partsOf(w workload) (p parts) {
 	switch w := w.(type) {
 	case *appsv1.Deployment:
@@ -184,7 +185,7 @@ func patchOf(subset *v1beta1.Subset) string {
 	return ""
 }
 
-// build returns the workload of a subset as it should be, and the numbers that were written into the workload.
+// build returns the wanted workload of a subset, and the numbers that were written into the workload.
 func build(ud *v1beta1.UnitedDeployment, from template, subset *v1beta1.Subset, revision string, n numbers) (workload, numbers, error) {
 	w, ok := from.workload.DeepCopyObject().(workload)
 	if !ok {

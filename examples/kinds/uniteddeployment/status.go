@@ -21,7 +21,7 @@ type outcome struct {
 	// provisioned is true if workloads were created or deleted.
 	provisioned bool
 	// provision contains the errors of creations and deletions, and update the errors of changes. surplus contains
-	// those errors in provision that are about several workloads of a subset.
+	// the errors in provision about deletions in subsets with several workloads.
 	provision, update, surplus error
 }
 
@@ -61,8 +61,8 @@ func nextStatus(o *observation, t *todo, done outcome, collisions *int32) v1beta
 	return status
 }
 
-// remembered returns the stored status with the new numbers of the subsets, and with the information which subsets
-// are closed.
+// remembered returns the stored status with the new replicas of the subsets, and with the conditions that say which
+// subsets are closed.
 func (o *observation) remembered(t *todo) v1beta1.UnitedDeploymentStatus {
 	status := *o.ud.Status.DeepCopy()
 	status.SubsetStatuses = nil
@@ -114,7 +114,7 @@ func setSuccess(conditions *v1beta1.Conditions, name string, err error, now meta
 	conditions.Set(c, now)
 }
 
-// limited says why some replicas are in no subset; nil if all replicas are in a subset.
+// limited returns the reason why some replicas are in no subset; nil if all replicas are in a subset.
 func (t *todo) limited() error {
 	if t.division.Left > 0 {
 		return t.division.Limits.Err()
@@ -144,7 +144,7 @@ func (o *observation) subsetStatus(p *part, now metav1.Time) v1beta1.UnitedDeplo
 	return s
 }
 
-// schedulable returns the condition that says whether a subset gets further Pods.
+// schedulable returns the condition Schedulable of a subset, which says whether the subset gets further Pods.
 func (o *observation) schedulable(p *part) v1beta1.Condition {
 	c := v1beta1.Condition{Type: apps.ConditionSubsetSchedulable, Status: corev1.ConditionTrue}
 	wasFalse := p.wasClosed()
@@ -213,7 +213,7 @@ func (r *Reconciler) tellStandings(o *observation, t *todo) {
 	r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSubsetSchedulable, kruise.Some(opened, "subsets"))
 }
 
-// deed describes what was done in a subset.
+// deed returns a text about the change that a reconciliation has made in a subset.
 func (o *observation) deed(p *part) string {
 	switch {
 	case p.create != nil:

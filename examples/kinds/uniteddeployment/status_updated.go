@@ -32,8 +32,9 @@ func (o *observation) isUpdated(t *todo, current string) v1beta1.Condition {
 	return c
 }
 
-// updating describes the subsets whose Pods are being changed after a change of the subset's patch. An update has
-// ended when all Pods are updated and ready. If a Pod becomes unready later, this does not count as an update.
+// updating returns a text about each subset whose Pods are being updated because the subset's patch has changed. Such
+// an update has ended when all Pods are updated and ready. If a Pod becomes unready later, the update does not begin
+// again.
 func (o *observation) updating(t *todo) (texts []string) {
 	was := o.ud.Status.Conditions.Find(apps.ConditionUnitedDeploymentUpdated)
 	under := was != nil && was.Reason == apps.ReasonSubsetsUpdating

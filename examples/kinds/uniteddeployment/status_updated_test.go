@@ -12,7 +12,7 @@ import (
 )
 
 // TestUpdated: the condition does not say that Pods are updated if Pods are missing, if Pods must still be changed
-// after a change of a patch, or if Pods were not ready since.
+// after a change of a patch, or if updated Pods have not become ready yet.
 func TestUpdated(t *testing.T) {
 	type text = [3]string // status, reason and message
 	updated := text{"True", "UnitedDeploymentRevisionUpdated", "updated to revision web-1"}

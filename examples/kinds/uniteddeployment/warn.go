@@ -31,8 +31,8 @@ func warn(ud *v1beta1.UnitedDeployment) (warnings []string) {
 	return warnings
 }
 
-// warnUpdate returns warnings about an update. If the kind of the template changes, OpenKruise's controller and the
-// controller of this project delete all old workloads at once.
+// warnUpdate returns warnings about an update. An example is a change of the template's kind, after which
+// OpenKruise's controller and this controller delete all old workloads at once.
 func warnUpdate(ud, stored *v1beta1.UnitedDeployment) []string {
 	next, before := templatesOf(&ud.Spec.Template), templatesOf(&stored.Spec.Template)
 	if len(next) != 1 || len(before) != 1 || next[0].name == before[0].name || replicasOf(stored) == 0 {

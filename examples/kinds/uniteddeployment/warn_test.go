@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
-// TestWarnings: values that OpenKruise accepts are accepted, and a warning says what happens to the Pods, or what
-// does not happen.
+// TestWarnings: values that OpenKruise accepts are accepted, and a warning describes the unexpected effect on the
+// Pods, or the missing effect.
 func TestWarnings(t *testing.T) {
 	const noSubsets = "spec.topology.subsets is empty: no Pods are created, and the workloads of former subsets are deleted with all their Pods"
 	none := []string{
@@ -59,8 +59,8 @@ func TestWarningsAreSent(t *testing.T) {
 	}
 }
 
-// TestPatchRefusedByWorkload: a patch is refused if no valid workload results from it, unless the template itself has
-// the fault.
+// TestPatchRefusedByWorkload: a patch is refused if the patched workload is invalid, unless the template without the
+// patch has the same error.
 func TestPatchRefusedByWorkload(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -79,7 +79,7 @@ func TestPatchRefusedByWorkload(t *testing.T) {
 	}
 }
 
-// TestTitle: messages name objects as users do.
+// TestTitle: messages contain the kind, the name and the subset of an object.
 func TestTitle(t *testing.T) {
 	if diff := cmp.Diff("CloneSet web-a-x of subset a", titleOf(owned("web-a-x", "a", 0, 0))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -21,7 +21,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are collected, because a reconciliation reads all Pods.
+// gather is how long events are collected before a UnitedDeployment is reconciled, because a reconciliation reads all
+// of its Pods.
 const gather = 100 * time.Millisecond
 
 func workloadKinds() []client.Object {
@@ -53,8 +54,9 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// above returns the names of the UnitedDeployments to which an object belongs or may belong. A workload that has lost
-// its label is released, and its UnitedDeployment needs a new workload.
+// above returns the names of the UnitedDeployments to which an object belongs or may belong. A workload without its
+// label still belongs to its UnitedDeployment, whose controller then removes the owner reference and creates a new
+// workload.
 func (r *Reconciler) above(object client.Object) (names []string) {
 	if !hasSubset(object) {
 		ref := metav1.GetControllerOfNoCopy(object)

@@ -65,8 +65,8 @@ type lookups struct {
 	namespace string
 }
 
-// unlisted returns an error if the target's kind must be listed in the configuration but is not; the list is read only
-// for such kinds. Invalid entries of the list are ignored, because the manager logs such entries.
+// unlisted returns an error if the manager's configuration must list the target's kind, and does not. The list is
+// read only for such kinds. Invalid entries of the list are ignored, because the manager logs such entries.
 func (l *lookups) unlisted(ctx context.Context, obj *v1beta1.WorkloadSpread, s *settings) (field.ErrorList, error) {
 	if _, ok := api.BuiltIn(s.kind); ok || l.namespace == "" {
 		return nil, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// awaitedPod is a place in a subset that was taken for a Pod while the cache does not show the Pod yet. A place taken
-// later with the same key is a different awaitedPod.
+// awaitedPod identifies a place, which is the right to create a Pod in a subset: the place was taken for a Pod that
+// the cache does not show yet. A place that is taken later with the same key is a different awaitedPod.
 type awaitedPod struct {
 	key   string
 	since int64
@@ -26,7 +26,8 @@ type awaitedPod struct {
 
 func awaitedUnder(key string, since time.Time) awaitedPod { return awaitedPod{key, since.Unix()} }
 
-// await finds the taken places whose Pods will never be created, and returns the time until the next check.
+// await finds the taken places (rights to create a Pod in a subset) whose Pods will never be created, and returns the
+// time until the next check.
 func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again time.Duration, err error) {
 	before, now := r.awaited.Of(v.Owner.UID), unseen(v.Owner, seen.pods)
 	if len(before)+len(now) == 0 {
@@ -41,9 +42,9 @@ func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again 
 }
 
 // look returns the taken places whose Pods will never be created. now contains the taken places whose Pods the cache
-// does not show; look stores in now since when this process knows each place. When a place has been known for as long
-// as a request may last, its Pod was stored or will never be stored, and a read from the API server shows which. The
-// time recorded in the place is not used, because the clocks of processes may differ.
+// does not show; look stores in now since when this process knows each place. After the longest time that the request
+// for a Pod may last, the Pod exists or will never be created, and a read from the API server shows which. The time
+// recorded with the place is not used, because the clocks of processes may differ.
 func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
 ) (absent map[awaitedPod]bool, again time.Duration, err error) {
 	if len(now) == 0 {
@@ -80,7 +81,7 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 		switch {
 		case at.Sub(first) < life:
 		case there[place.key]:
-			now[place] = at // the cache does not show the Pod, although the API server has it
+			now[place] = at // the API server has the Pod, and the cache does not show the Pod yet
 		default:
 			absent[place] = true
 		}
@@ -114,8 +115,8 @@ func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Tim
 	return out
 }
 
-// flight returns how long the request for a new Pod may last; zero if the webhooks are unknown, because the permission
-// to list webhooks may be missing.
+// flight returns how long the request for a new Pod may last; zero if the cluster's webhooks are unknown, because the
+// manager may lack the permission to list webhook configurations.
 func (f *finder) flight(ctx context.Context) (flight, error) {
 	return asked(f, "webhooks of Pods", func() (flight, error) {
 		var mutating admissionregistrationv1.MutatingWebhookConfigurationList
@@ -136,7 +137,7 @@ func (f *finder) flight(ctx context.Context) (flight, error) {
 // podsPerPage is the largest number of Pods in memory at a time; only the metadata is read.
 const podsPerPage = 500
 
-// keysOf returns the keys of all Pods of a WorkloadSpread, read from the API server.
+// keysOf returns the keys of the places of all existing Pods of a WorkloadSpread, read from the API server.
 func (f *finder) keysOf(ctx context.Context, spread *v1beta1.WorkloadSpread) (map[string]bool, error) {
 	keys := map[string]bool{}
 	list := &metav1.PartialObjectMetadataList{}

@@ -103,7 +103,8 @@ func (s *storedPods) List(_ context.Context, list client.ObjectList, _ ...client
 	return nil
 }
 
-// TestAwait: if a Pod is not created, its place is free again when the request for the Pod must have ended.
+// TestAwait: if a Pod is not created, the Pod's place in the subset is free again after the longest time that the
+// request for the Pod may last.
 func TestAwait(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
 	since := func(seconds int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(seconds) * time.Second)) }

@@ -115,8 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(r.act(ctx, v, pass, &p), seen.unasked)
 }
 
-// stop ends a reconciliation, and reports why Pods are not assigned to subsets. The WorkloadSpread is reconciled again
-// later, because a change of the list of kinds causes no event.
+// stop ends a reconciliation, and reports why Pods are not assigned to subsets. The WorkloadSpread is reconciled
+// again later, because a change of the configured target kinds causes no event.
 func (r *Reconciler) stop(v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	_, message := reason.Explain(err)
 	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
@@ -152,8 +152,8 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	return seen, nil
 }
 
-// dated returns the Pods. If the condition PodScheduled of a Pod has no time, the copy gets the time since when the
-// Pod is unschedulable.
+// dated returns the Pods. If the condition PodScheduled of an unschedulable Pod has no transition time, dated returns
+// a copy of the Pod with the time since when this process knows the Pod as unschedulable.
 func (r *Reconciler) dated(v *view, pods []*corev1.Pod) []*corev1.Pod {
 	before := r.unscheduled.Of(v.Owner.UID)
 	pods, now := kruise.Dated(pods, before, v.Now)
@@ -163,9 +163,9 @@ func (r *Reconciler) dated(v *view, pods []*corev1.Pod) []*corev1.Pod {
 	return pods
 }
 
-// complete reads the Pods that have no mark (the annotation with the subset) from the API server, because the cache
-// keeps only a part of most Pods. Such a Pod gets a mark in this reconciliation, or belongs to no subset and is
-// remembered.
+// complete reads the Pods without a mark (the annotation with the subset) from the API server, because the cache
+// keeps only some fields of most Pods. Such a Pod gets a mark in this reconciliation. A Pod that belongs to no subset
+// is remembered, and is not read again.
 func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) error {
 	before, now := r.whole.Of(v.Owner.UID), map[types.UID]*corev1.Pod{}
 	for _, e := range seen.pods.others {
@@ -195,8 +195,8 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 	return nil
 }
 
-// count computes the plan, and stores the new status. The write goes through the queue of the webhooks' writes, so that
-// no place taken at the same time is lost.
+// count computes the plan, and stores the new status. The write goes through the same queue as the writes of this
+// process's webhooks, so that the status keeps the places in subsets that webhooks take at the same time.
 func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen observed) (plan, error) {
 	type counted struct {
 		*counter
@@ -232,9 +232,9 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 // reconciliation has taken too long.
 var errOvertaken = errors.New("the WorkloadSpread has changed")
 
-// longestCount is how long after the Pods were read a count may still be stored, after slow or failed writes. If a
-// count were older, the places that webhooks have taken since would seem to be in the future, and would count as
-// lost.
+// longestCount is how long after the read of the Pods the result of a count may still be written into the status, if
+// writes are slow or fail. An older count would treat the places that webhooks have taken since the read as taken in
+// the future, and would free these places.
 const longestCount = 20 * time.Second
 
 // overtakenRetry is the wait before the next count after errOvertaken.
@@ -280,7 +280,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *pla
 	return errors.Join(marked, ranked, deleted)
 }
 
-// tell sends events about what has changed since the last reconciliation.
+// tell sends events about the changes since the last reconciliation.
 func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, odd error, latest string) {
 	_, message := reason.Explain(odd)
 	r.told.Tell(owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
@@ -301,8 +301,8 @@ func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, o
 	r.told.Tell(owner, corev1.EventTypeNormal, apps.EventSubsetChosen, s.next(list, p.room))
 }
 
-// next says in which subset the next Pod is created, and why no Pod is created in the subsets before. If the next Pod
-// is created in the first subset, the text is empty.
+// next returns a text with the subset in which the next Pod is created, and with the reasons why no Pod is created in
+// the subsets before. If the next Pod is created in the first subset, the text is empty.
 func (s *settings) next(list []v1beta1.WorkloadSpreadSubsetStatus, places []subsets.Place) string {
 	if len(list) == 0 || api.IsNumbered(s.kind) {
 		return ""

@@ -70,8 +70,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLongMarks: each event of a Pod reads the mark, which is an annotation that any user can write, so long
-// annotations are not parsed.
+// TestLongMarks: a long mark is not parsed. The mark is the annotation with the Pod's subset; any user can write the
+// annotation, and the controller reads the annotation at each event of the Pod.
 func TestLongMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

@@ -20,8 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// ledger is the part of the status that records the taken places of each subset, by version of the workload. The lists
-// and maps are never modified, only replaced.
+// ledger is the part of the status that records the taken places of each subset, by version of the workload. A place
+// is the right to create a Pod in the subset. The lists and maps are never modified, only replaced.
 type ledger = map[string][]v1beta1.WorkloadSpreadSubsetStatus
 
 // bookOf converts the list of a version to a Book, the record of places in package subsets.
@@ -55,7 +55,7 @@ func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.Workload
 	return list
 }
 
-// with returns a copy of the ledger with another list for a version.
+// with returns a copy of the ledger, in which list is the list of the given version.
 func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatus) ledger {
 	out := make(ledger, len(books)+1)
 	maps.Copy(out, books)
@@ -66,9 +66,9 @@ func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatu
 // ReplicasUnknown means that it is unknown how many Pods a workload wants, so percentages cannot be computed.
 const ReplicasUnknown reason.Code = "ReplicasUnknown"
 
-// places returns the maximum of each subset and whether the subset is closed; both are the same for every version.
-// replicas is the number of wanted Pods, or nil if the number is unknown. The last subset is never closed, because
-// Pods must be created somewhere.
+// places returns the maximum of each subset, and whether the subset is closed; the results are the same for every
+// version. replicas is the number of wanted Pods, or nil if the number is unknown. The last subset is never closed,
+// because Pods must be created somewhere.
 func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) ([]subsets.Place, error) {
 	n := 0
 	switch {
@@ -86,7 +86,7 @@ func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) (
 	})
 }
 
-// standing says whether a subset is open or closed, according to the subset's condition.
+// standing returns whether a subset is open or closed (gets no further Pods), according to the subset's condition.
 func standing(list []v1beta1.WorkloadSpreadSubsetStatus, name string) subsets.Mark {
 	if c := schedulable(list, name); c != nil && c.Status == metav1.ConditionFalse {
 		return subsets.Mark{Standing: subsets.Closed, Since: c.LastTransitionTime.Time}
@@ -107,8 +107,8 @@ func schedulable(list []v1beta1.WorkloadSpreadSubsetStatus, name string) *metav1
 	return nil
 }
 
-// versionOf returns the version of a Pod (its revision). Places are counted separately for each version. versioned
-// reports whether the Pods of a kind of controller, given in lower case, have versions.
+// versionOf returns the version of a Pod, that is the Pod's revision in the workload. The Pods of each version are
+// counted separately. versioned reports whether the Pods of a kind of controller, given in lower case, have versions.
 func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !versioned(strings.ToLower(owner.Kind)) {
@@ -130,7 +130,7 @@ func versionIn(revision string) string { return revision[strings.LastIndex(revis
 type newcomer struct {
 	pod     *corev1.Pod
 	version string
-	// fresh is a key that no place has yet, for a Pod without a name.
+	// fresh is a new random key for the place of a Pod without a name.
 	fresh string
 	now   time.Time
 }
@@ -141,12 +141,12 @@ type answer struct {
 
 	// mark is the annotation for the Pod, if the Pod gets a subset.
 	mark mark
-	// sure is true if the answer does not depend on the recorded places.
+	// sure is true if the answer does not depend on the places recorded in the status.
 	sure bool
 }
 
-// choose chooses a subset for a new Pod, and takes a place in the subset. If Choice.Changed is true, the ledger must be
-// stored before the answer may be used.
+// choose chooses a subset for a new Pod, and takes a place, the right to create a Pod in the subset. If
+// Choice.Changed is true, the returned ledger must be written into the status before the answer may be used.
 //
 // If the webhook is called a second time for a Pod without a name, the Pod's annotation contains the key of its place.
 // The key is used only if the ledger contains the key, because the annotation may have been copied from another Pod. A
@@ -211,8 +211,8 @@ func isFirst(places []subsets.Place, name string) bool {
 	return false
 }
 
-// chooseNumbered returns the subset of a numbered Pod, which follows from the position of its ordinal among the wanted
-// ordinals.
+// chooseNumbered returns the subset of a Pod with an ordinal. The position of the ordinal among the wanted ordinals
+// determines the subset.
 func (s *settings) chooseNumbered(spread string, places []subsets.Place, pod *corev1.Pod, wanted ordinals.Set) answer {
 	index := -1
 	if _, ordinal, ok := ordinals.ParseName(pod.Name); ok {
@@ -224,7 +224,7 @@ func (s *settings) chooseNumbered(spread string, places []subsets.Place, pod *co
 	return answer{Choice: choice, mark: mark{Name: spread, Subset: choice.Subset}, sure: true}
 }
 
-// release frees the place of an active Pod that is about to be deleted.
+// release frees the place of an active Pod in its subset, because the Pod is about to be deleted.
 func (s *settings) release(spread string, books ledger, places []subsets.Place, pod *corev1.Pod, version string, now time.Time,
 ) (after ledger, changed bool) {
 	m, marked := markOf(pod, spread)
@@ -240,8 +240,8 @@ func (s *settings) release(spread string, books ledger, places []subsets.Place, 
 	return with(books, version, listOf(book, places, list)), true
 }
 
-// follows reports whether a ledger has all entries and numbers of an earlier ledger, so that no count was stored in
-// between.
+// follows reports whether a ledger still has all entries and numbers of an earlier ledger. If so, no count of the
+// controller was written into the status in between.
 func follows(books, earlier ledger) bool {
 	for version := range earlier {
 		if !bookOf(books[version]).Follows(bookOf(earlier[version])) {

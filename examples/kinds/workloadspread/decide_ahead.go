@@ -6,22 +6,23 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// spare is a place that was taken before its Pod exists. The zero value means that there is no place.
+// spare is a place in a subset that was taken before a request to create a Pod. The zero value means that there is no
+// place.
 type spare struct {
 	key, subset string
 	since       time.Time
 }
 
-// isUsable reports whether a new Pod may still use the place. The controller counts the time for which it waits for a
-// Pod from the time of the place, and accepts a request up to RenewedAfter later.
+// isUsable reports whether a new Pod may still use the place. The controller waits for the Pod of a place from the
+// time at which the place was taken, and allows for a request up to RenewedAfter later.
 func (s spare) isUsable(now time.Time) bool {
 	age := now.Sub(s.since)
 	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter
 }
 
-// inReach returns the subsets whose spares a new Pod may use, in order. All subsets before the subset next are full,
-// perhaps only because of spares, which the Pod must use first. A Pod uses no spare in a closed subset, nor in a
-// subset that has more Pods and places than its maximum.
+// inReach returns, in order, the subsets whose spares (places taken before their Pods exist) a new Pod may use. All
+// subsets before the subset next are full, perhaps only because of spares, which the Pod must use first. A Pod uses
+// no spare in a closed subset, nor in a subset that has more Pods and places than its maximum.
 func inReach(book subsets.Book, places []subsets.Place, next string) (names []string) {
 	for i := range places {
 		p := &places[i]
@@ -35,9 +36,10 @@ func inReach(book subsets.Book, places []subsets.Place, next string) (names []st
 	return names
 }
 
-// takeAhead takes up to len(keys) places before their Pods are created, for Pods of a version, all in the first subset
-// with free places. At least half of the subset's free places stay free for other Pods, so that no Pod gets a later
-// subset because of a place that is never used. Places that the keys took before are returned too.
+// takeAhead takes up to len(keys) places before their Pods are created, for Pods of a version, all in the first
+// subset with free places. At least half of the subset's free places stay free for other requests, so that few Pods
+// get a later subset because of places that are never used. The result also contains places that were taken with
+// these keys before.
 func (s *settings) takeAhead(books ledger, places []subsets.Place, version string, keys []string, now time.Time) (after ledger, taken []spare, changed bool) {
 	list := books[version]
 	book := bookOf(list)
@@ -80,7 +82,7 @@ func free(book subsets.Book, places []subsets.Place, subset string) int {
 	return 0
 }
 
-// giveBackAhead frees places that were taken before their Pods were created and are not used.
+// giveBackAhead frees places in subsets that were taken in advance, and that no Pod has used.
 func giveBackAhead(books ledger, places []subsets.Place, version string, unused map[string]bool) (after ledger, changed bool) {
 	list, counted := books[version]
 	if !counted {

@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// observed is what a reconciliation has found out about the target of a WorkloadSpread.
+// observed contains the inputs of a decision: the state of the workload that a WorkloadSpread targets, and of the
+// workload's Pods.
 type observed struct {
 	// pods are the active Pods of the target.
 	pods *crowd
@@ -32,12 +33,13 @@ type observed struct {
 	// versioned is passed to versionOf. latest is the version of the target's new Pods; empty if unknown.
 	versioned func(kind string) bool
 	latest    string
-	// absent reports whether the Pod for which a place was taken will never be created; nil if this is unknown.
+	// absent reports whether the Pod for which a place in a subset was taken will never be created; nil if this is
+	// unknown.
 	absent func(key string, since time.Time) bool
-	// unasked is the error because of which the API server could not be asked about such Pods; nil if it could. If
-	// unasked is not nil, the reconciliation continues, and these places stay taken.
+	// unasked is the error of the request to the API server for Pods that the cache does not show; nil for no error.
+	// After an error, the reconciliation continues, and the places of these Pods stay taken.
 	unasked error
-	// overlap contains a reason if Pods belong to an older WorkloadSpread as well.
+	// overlap contains a reason if an older WorkloadSpread selects some of the same Pods.
 	overlap reason.List
 	now     time.Time
 }
@@ -48,16 +50,17 @@ type written struct {
 	change metadata
 }
 
-// plan says what a reconciliation does, in the order of the fields.
+// plan contains the writes of a reconciliation, in the order of the fields.
 type plan struct {
 	status v1beta1.WorkloadSpreadStatus
 	room   []subsets.Place
-	// marks are changes of Pods created before the WorkloadSpread, and costs are changes of deletion costs.
+	// marks are the changes that add a mark, the annotation with the subset, to Pods created before the
+	// WorkloadSpread. costs are changes of the annotation with the Pod's deletion cost.
 	marks, costs []written
 	// stuck lists the Pods to delete because a later subset may be able to run them.
 	stuck []*corev1.Pod
-	// lost are reasons about Pods that were not created or deleted in time. reopened are the names of subsets in which
-	// Pods are created again.
+	// lost contains a reason for each Pod that was not created or deleted in time. reopened are the names of subsets
+	// that were closed, and in which Pods are created again.
 	lost     reason.List
 	reopened []string
 	// requeueAfter is the time until the next reconciliation; 0 if none is needed.
@@ -71,8 +74,9 @@ type counter struct {
 
 	object *v1beta1.WorkloadSpread
 	seen   observed
-	// versions contains the active Pods by version: first the Pods with a mark, then the remaining Pods, each sorted by
-	// name. members contains the same Pods in the form that package subsets needs.
+	// versions contains the active Pods by version: first the Pods with a mark (the annotation with the subset), then
+	// the remaining Pods, each group sorted by name. members contains the same Pods in the form that package subsets
+	// needs.
 	versions map[string][]*entry
 	members  map[string][]subsets.Member
 }
@@ -86,8 +90,8 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 	return c.finish(), nil
 }
 
-// tally does the part of a count that depends on the places that webhooks have taken meanwhile. Webhooks wait while
-// tally runs.
+// tally does the part of a count that depends on the places that webhooks have taken since the Pods were read. While
+// tally runs, this process's webhooks cannot take places.
 func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counter, error) {
 	c := &counter{settings: s, object: object, seen: seen, versions: map[string][]*entry{}, members: map[string][]subsets.Member{}}
 	before, err := s.places(&object.Status, seen.replicas)
@@ -135,8 +139,9 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 	return c, nil
 }
 
-// withoutNames removes the names of awaited and leaving Pods from the list for all versions, because the lists of the
-// versions contain them. With the names, the status would be twice as large, and each write twice as slow.
+// withoutNames removes the names of Pods that are being created or deleted from the list for all versions, because
+// the list for each version contains these names. With the names, the status would be twice as large, and each write
+// twice as slow.
 func withoutNames(list []v1beta1.WorkloadSpreadSubsetStatus) []v1beta1.WorkloadSpreadSubsetStatus {
 	for i := range list {
 		list[i].CreatingPods, list[i].DeletingPods = nil, nil
@@ -144,7 +149,7 @@ func withoutNames(list []v1beta1.WorkloadSpreadSubsetStatus) []v1beta1.WorkloadS
 	return list
 }
 
-// awaiting adds the awaited and leaving Pods of a version to those of all versions.
+// awaiting adds the Pods of a version that are being created or deleted to the Pods of all versions.
 func awaiting(total, of subsets.Book) {
 	for i := range of {
 		total[i].Creating, total[i].Deleting = merged(total[i].Creating, of[i].Creating), merged(total[i].Deleting, of[i].Deleting)
@@ -163,7 +168,7 @@ func merged(entries, more map[string]metav1.Time) map[string]metav1.Time {
 	return all
 }
 
-// finish adds the changes of Pods to the plan.
+// finish adds the changes of marks and deletion costs to the plan.
 func (c *counter) finish() plan {
 	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
 		c.rank(version)
@@ -171,8 +176,8 @@ func (c *counter) finish() plan {
 	return c.plan
 }
 
-// booksOf returns the ledger of a WorkloadSpread that was never counted, or whose status a user has removed: Pods
-// with a mark get places, in addition to the places that were taken since.
+// booksOf returns the ledger, which records the taken places, for a WorkloadSpread whose Pods were never counted, or
+// whose status a user has removed: Pods with a mark get places, in addition to the places that were taken since.
 func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
 	now := *object
 	now.Status = before
@@ -190,7 +195,7 @@ func (c *counter) wait(after time.Duration) {
 	}
 }
 
-// write adds a change to the list. If the list is full, the change is left for the next reconciliation.
+// write adds a change to the list. If the list is full, the next reconciliation makes the change.
 func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	if len(*to) < kruise.PerPass {
 		*to = append(*to, written{pod, change})
@@ -199,8 +204,8 @@ func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	c.wait(time.Second)
 }
 
-// sort finds the subset of each Pod, and adds marks for the Pods that have none. Pods with a mark keep their subsets,
-// and take their places first.
+// sort finds the subset of each Pod, and adds marks (annotations with the subset) for the Pods without a mark. Pods
+// with a mark keep their subsets, and count for the maximums first.
 func (c *counter) sort(places []subsets.Place, of *crowd) error {
 	taken := map[[2]string]int{} // number of taken places by version and subset
 	for version, entries := range of.marked {
@@ -237,7 +242,7 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 	return nil
 }
 
-// addAwaited counts the places of Pods that do not exist yet.
+// addAwaited adds the places of Pods that are still being created to taken.
 func (c *counter) addAwaited(taken map[[2]string]int, of *crowd) {
 	for version, list := range c.object.Status.VersionedSubsetStatuses {
 		there := map[string]bool{}
@@ -255,8 +260,8 @@ func (c *counter) addAwaited(taken map[[2]string]int, of *crowd) {
 }
 
 // close returns the conditions of the subsets, by name. A subset with Pods that were unschedulable for too long is
-// closed, and these Pods are deleted: another subset may be able to run them. If no time is configured, subsets have no
-// conditions.
+// closed, and these Pods are deleted, because another subset may be able to run new Pods. If no time is configured,
+// subsets have no conditions.
 func (c *counter) close() map[string]metav1.Condition {
 	if c.policy.PendingFor <= 0 {
 		return nil
@@ -294,8 +299,9 @@ func (c *counter) close() map[string]metav1.Condition {
 	return conditions
 }
 
-// condition returns the condition of a closed subset, with what the subset waits for. While a subset stays closed, the
-// message does not change.
+// condition returns the condition Schedulable of a subset. If the subset is closed, the message contains the name of
+// a Pod that could not be scheduled, and the scheduler's reason. While the subset stays closed, the message does not
+// change.
 func (c *counter) condition(was *metav1.Condition, next subsets.Mark, stuck []*corev1.Pod) metav1.Condition {
 	out := metav1.Condition{
 		Type: v1beta1.WorkloadSpreadSchedulable, Status: metav1.ConditionTrue, Reason: apps.SubsetSufficient,
@@ -330,9 +336,9 @@ func conditioned(list []v1beta1.WorkloadSpreadSubsetStatus, conditions map[strin
 	return list
 }
 
-// rank sets the deletion costs of a version's Pods, which say which Pods are deleted first. Of an older version, the
-// Pods in the first subset are deleted first, because new Pods are created there. While the latest version is unknown,
-// costs are not changed.
+// rank sets the deletion costs of a version's Pods; workloads delete the Pods with the lowest costs first. Of an
+// older version, the Pods in the first subset are deleted first, because new Pods are created there. While the latest
+// version is unknown, costs are not changed.
 func (c *counter) rank(version string) {
 	order := subsets.LastFirst
 	switch {
@@ -353,8 +359,9 @@ func (c *counter) rank(version string) {
 	}
 }
 
-// fitOf says how well an existing Pod without a mark fits a subset, according to the Pod's Node. The Node may have
-// become unhealthy since the Pod was created, so taints that Kubernetes itself adds are ignored.
+// fitOf returns how well an existing Pod without a mark (the annotation with the subset) fits a subset, according to
+// the Pod's Node. The Node may have become unhealthy since the Pod was created, so taints that Kubernetes itself adds
+// are ignored.
 func fitOf(pod *corev1.Pod, of *subset, node func(string) *corev1.Node) (fit subsets.Fit) {
 	on := node(pod.Spec.NodeName)
 	if !podstate.IsScheduled(pod) || on == nil {

@@ -42,7 +42,7 @@ func unschedulable(d time.Duration) func(*corev1.Pod) {
 	}
 }
 
-// ofVersion makes a Pod a Pod of a Deployment's ReplicaSet.
+// ofVersion makes a Pod a Pod of a Deployment's ReplicaSet with the given hash.
 func ofVersion(version string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences[0].Kind = "ReplicaSet"
@@ -54,14 +54,14 @@ func node(name string, labels map[string]string, taints ...corev1.Taint) *corev1
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}}
 }
 
-// scene is an observation for which the test lists the Pods.
+// scene is an input of a decision, with the Pods as a list.
 type scene struct {
 	observed
 
 	list []*corev1.Pod
 }
 
-// by returns the observation for a WorkloadSpread.
+// by returns the input of a decision about the WorkloadSpread with the given name.
 func (o scene) by(s *settings, spread string) observed {
 	o.pods = s.crowdOf(spread, o.list, o.versioned)
 	return o.observed
@@ -96,12 +96,12 @@ func ledgerIs(books ledger) func(*object) {
 	return func(obj *object) { obj.Status.VersionedSubsetStatuses = books }
 }
 
-// list returns a list of the status for the subsets a and b.
+// list returns the entries of the status for the subsets a and b.
 func list(a, missing, b int32) []line {
 	return []line{{Name: "a", Replicas: a, MissingReplicas: missing}, {Name: "b", Replicas: b, MissingReplicas: -1}}
 }
 
-// beside returns a list of the status with the subset a and an empty subset b.
+// beside returns the entries of the status for the subset a and for a subset b without Pods.
 func beside(a line) []line { return []line{a, {Name: "b", MissingReplicas: -1}} }
 
 // alike returns a status in which the list for all versions equals the list of the only version, without the names of
@@ -120,7 +120,8 @@ func namesOf(pods []*corev1.Pod) (out []string) {
 	return out
 }
 
-// TestBooksOf: a user has removed the status, and new Pods are created before the next count.
+// TestBooksOf: after a user has removed the status, new Pods are created before the controller has counted the Pods
+// again.
 func TestBooksOf(t *testing.T) {
 	obj := spread(ledgerIs(ledger{ignored: {{Name: "a", CreatingPods: times{"s": ago(time.Second)}}}}))
 	obj.Status.ObservedGeneration = 0
@@ -264,7 +265,7 @@ func TestCountStatus(t *testing.T) {
 	}
 }
 
-// TestExistingPods checks which subset a Pod without a mark gets.
+// TestExistingPods checks which subset a Pod without a mark (the annotation with the subset) gets.
 func TestExistingPods(t *testing.T) {
 	zones := func(edits ...func(*object)) *object {
 		return spread(append([]func(*object){func(obj *object) {
@@ -334,8 +335,8 @@ func maxA(n int32) func(*object) {
 	return subsetA(func(s *v1beta1.WorkloadSpreadSubset) { s.MaxReplicas = number(n) })
 }
 
-// TestExistingPodsFillUp: if a Pod without a mark has got a place, the place is not available to the other Pods, also
-// not to Pods that come before it in the list.
+// TestExistingPodsFillUp: Pods without a mark (the annotation with the subset) fill up a subset: each Pod that gets
+// the subset leaves a place less for all remaining Pods, in any order of the Pods.
 func TestExistingPodsFillUp(t *testing.T) {
 	pods := []*corev1.Pod{pod("1", on("n1")), pod("2", on("n1")), pod("3", withMark("a"), on("n1"))}
 	got := planOf(t, spread(), seen(pods, node("n1", nil)))
@@ -476,8 +477,8 @@ func TestAdaptiveMessage(t *testing.T) {
 	})
 }
 
-// TestMovesAndStays: three Pods cannot be scheduled in subset a, are recreated in b, and stay there when a is open
-// again.
+// TestMovesAndStays: three Pods cannot be scheduled in subset a, and are recreated in subset b. The new Pods stay in
+// b when a is open again.
 func TestMovesAndStays(t *testing.T) {
 	obj := spread(maximums(3, nil), adaptive(30))
 	s, now := settled(t, obj), start
@@ -578,8 +579,8 @@ func BenchmarkCount(b *testing.B) {
 	})
 }
 
-// TestNextSubset: the event distinguishes Pods from places of requests, because a higher maximum is no remedy for
-// failed requests.
+// TestNextSubset: the event about a full subset distinguishes existing Pods from Pods that are still being created,
+// because a higher maximum is no remedy if requests to create Pods fail.
 func TestNextSubset(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -27,23 +27,25 @@ func (e *entry) member() subsets.Member {
 // crowd contains the active Pods of a target. The Pods are read only once in a reconciliation, for all attempts to
 // store the count.
 type crowd struct {
-	// marked contains the Pods that have a mark, by version and sorted by name; members contains the same Pods in the
-	// form that package subsets needs. others contains the Pods without a mark.
+	// marked contains the Pods with a mark (the annotation with the subset), by version and sorted by name; members
+	// contains the same Pods in the form that package subsets needs. others contains the Pods without a mark.
 	marked  map[string][]*entry
 	members map[string][]subsets.Member
 	others  []*entry
-	// ended contains the creation times of marked Pods that have ended, by name. A place whose key is not a name
-	// belongs to a single Pod, so no time is stored for such a key.
+	// ended contains the creation times of marked Pods that have ended, by name. Pods whose place has a random key
+	// are not stored here, because no later Pod has the same key.
 	ended map[string]time.Time
 }
 
-// hasEnded reports whether the Pod of a place, which was taken at the given time, was created and has ended since.
+// hasEnded reports whether the Pod for which a place in a subset was taken at the given time was created, and has
+// ended.
 func (c *crowd) hasEnded(key string, taken time.Time) bool {
 	created, ended := c.ended[key]
 	return ended && (created.IsZero() || !created.Before(taken))
 }
 
-// crowdOf reads the marks that the WorkloadSpread with the given name has written onto Pods.
+// crowdOf groups the Pods by the marks (annotations with the subset) that the WorkloadSpread with the given name has
+// set.
 func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kind string) bool) *crowd {
 	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}, ended: map[string]time.Time{}}
 	names := s.names()

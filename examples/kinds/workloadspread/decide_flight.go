@@ -13,29 +13,29 @@ import (
 const own = "kruise-mutating-webhook-configuration"
 
 const (
-	// passes is how long the request for a new Pod may take from the choice of the place to the review by hold, without
-	// the time for other mutating webhooks.
+	// passes is how long the request for a new Pod may take from the choice of the subset by the mutating webhook to
+	// the review by the validating webhook (the method hold), without the time for other mutating webhooks.
 	passes = 5 * time.Second
-	// stored is how long the request may take after all validating webhooks have answered: a quota may take 10 s and
-	// the write 7 s before the API server gives up. The remaining time allows for clocks that differ. Each further
-	// attempt with another generated name has a review by hold of its own.
+	// stored is how long the request may take after all validating webhooks have answered: at most 10 s for a quota
+	// and 7 s for the write. The remaining time allows for clocks that differ. If the API server tries again with
+	// another generated name, the method hold reviews the Pod again.
 	stored = 20 * time.Second
-	// longestRequest is how long any request may last: the API server gives up after 34 s, and the write may still
-	// happen for 7 s.
+	// longestRequest is how long any request may last: the API server ends a request after 34 s, and a write that has
+	// begun may succeed up to 7 s later.
 	longestRequest = 41 * time.Second
 )
 
-// flight is how long the request for a new Pod may last: passing is the time from the choice of the place to the review
-// by hold, and landing the time from the review to the end of the request. The zero value means that the times are
-// unknown.
+// flight is how long the request for a new Pod may last: passing is the time from the choice of the subset by the
+// mutating webhook to the review by the validating webhook (the method hold), and landing is the time from this
+// review to the end of the request. The zero value means that the times are unknown.
 type flight struct{ passing, landing time.Duration }
 
-// total returns the time from the choice of the place to the end of the request.
+// total returns the time from the choice of the subset to the end of the request.
 func (f flight) total() time.Duration { return min(f.passing+f.landing, longestRequest) }
 
-// isHeld reports whether the ledger contains the place of a Pod, and the place is too young to be given to another Pod
-// before this Pod is stored. Places of all versions are searched, because a label of the Pod may have changed since the
-// choice.
+// isHeld reports whether the ledger (the record of taken places in the status) contains the place of a Pod, and
+// whether the place was taken so recently that no other Pod can get the place before this Pod is stored. Places of
+// all versions are searched, because a label of the Pod may have changed since the choice.
 func isHeld(books ledger, subset, key string, passing time.Duration, now time.Time) bool {
 	for _, list := range books {
 		for i := range list {

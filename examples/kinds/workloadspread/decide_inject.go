@@ -17,15 +17,16 @@ import (
 type mark struct {
 	Name   string `json:"name"`
 	Subset string `json:"subset"`
-	// UID is the key of the place, for a Pod that was admitted before it had a name.
+	// UID is the random key of the Pod's place, if the Pod had no name yet when the webhook chose the subset.
 	UID string `json:"uid,omitempty"`
 }
 
-// longestMark is a length in bytes that no mark written by this package exceeds.
+// longestMark is the largest length in bytes of a mark, the annotation that names the Pod's subset. Marks written by
+// this package are shorter.
 const longestMark = 1 << 10
 
-// marked returns the mark of a Pod; ok is false if there is none. The content must be checked, because any client can
-// write the annotation.
+// marked returns the mark of a Pod, which is the annotation with the subset; ok is false if the Pod has no valid
+// mark. The content must be checked, because any client can write the annotation.
 func marked(pod *corev1.Pod) (m mark, ok bool) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if text == "" || len(text) > longestMark {
@@ -37,8 +38,8 @@ func marked(pod *corev1.Pod) (m mark, ok bool) {
 	return m, true
 }
 
-// plainMark parses a mark in the format that this package writes, ten times as fast as a JSON decoder: a reconciliation
-// reads the marks of all Pods.
+// plainMark parses a mark (the annotation with the subset) in the format that this package writes. plainMark is ten
+// times as fast as a JSON decoder, because a reconciliation reads the marks of all Pods.
 func plainMark(text string) (m mark, ok bool) {
 	rest, isPlain := strings.CutPrefix(text, `{"name":"`)
 	if !isPlain || strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' }) {
@@ -61,7 +62,7 @@ func plainMark(text string) (m mark, ok bool) {
 	return m, true
 }
 
-// markOf returns the mark of a Pod if the given WorkloadSpread has written it.
+// markOf returns the mark of a Pod, the annotation with the subset, if the mark names the given WorkloadSpread.
 func markOf(pod *corev1.Pod, spread string) (mark, bool) {
 	m, ok := marked(pod)
 	if !ok || m.Name != spread {
@@ -75,8 +76,9 @@ func (m mark) text() string {
 	return string(text)
 }
 
-// inject changes a new Pod for a subset: first tolerations, preferences and the requirement are added, then the patch
-// is applied, then the mark is set. A second call changes nothing. If an error is returned, the Pod is not changed.
+// inject changes a new Pod for a subset: first tolerations, preferences and the requirement for the Node are added,
+// then the patch is applied, then the mark (the annotation with the subset) is set. A second call changes nothing. If
+// an error is returned, the Pod is not changed.
 func inject(pod *corev1.Pod, to *subset, m mark) error {
 	out := pod.DeepCopy()
 	for i := range to.tolerations {
@@ -158,9 +160,9 @@ func joined(list, more []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRe
 	return list
 }
 
-// patched returns a copy of a Pod to which a strategic merge patch was applied. The fields that identify the Pod cannot
-// be patched. If the patch sets another priority class, the priority and the preemption policy are cleared: the API
-// server sets the former, and would refuse the latter.
+// patched returns a copy of a Pod to which a strategic merge patch was applied. The fields that identify the Pod
+// cannot be patched. If the patch sets another priority class, the priority and the preemption policy are cleared:
+// the API server sets the new priority, and would refuse the old preemption policy.
 func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	if change, ok := plainPatch(patch); ok {
 		out := pod.DeepCopy()
@@ -170,7 +172,8 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return strategicallyPatched(pod, patch)
 }
 
-// strategicallyPatched is patched for patches of any fields: the Pod is encoded and decoded again.
+// strategicallyPatched does the same as patched, for patches of any fields: the Pod is encoded as JSON, patched and
+// decoded.
 func strategicallyPatched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	before, err := json.Marshal(pod)
 	if err != nil {
@@ -196,7 +199,7 @@ func strategicallyPatched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// looksLike reports whether the patch of a subset would change nothing of a Pod, or only annotations.
+// looksLike reports whether the patch of a subset would change no field of a Pod except annotations.
 func looksLike(pod *corev1.Pod, of *subset) bool {
 	if len(of.patch) == 0 {
 		return true
@@ -215,8 +218,9 @@ type metadata struct {
 	Annotations map[string]*string `json:"annotations,omitempty"`
 }
 
-// marking returns the changes for a Pod that is older than its WorkloadSpread: the mark and, if whole is true, the
-// labels and annotations of the subset's patch. All other parts of a patch apply only to new Pods.
+// marking returns the changes for a Pod that is older than its WorkloadSpread: the mark (the annotation with the
+// subset) and, if whole is true, the labels and annotations of the subset's patch. All other parts of a patch apply
+// only to new Pods.
 func marking(pod *corev1.Pod, of *subset, m mark, whole bool) metadata {
 	change := metadata{Annotations: map[string]*string{}}
 	if whole && len(of.patch) > 0 {
@@ -230,8 +234,8 @@ func marking(pod *corev1.Pod, of *subset, m mark, whole bool) metadata {
 }
 
 // plainPatch parses a patch that only sets and removes labels and annotations; ok is false if the patch has other
-// fields, null in place of an object, or directives. Most subsets have such a patch, and its application takes a
-// small part of the time of other patches.
+// fields, null in place of an object, or directives. Most subsets have such a patch, which can be applied much faster
+// than other patches.
 func plainPatch(patch []byte) (change metadata, ok bool) {
 	var whole map[string]map[string]map[string]*string
 	if json.Unmarshal(patch, &whole) != nil || len(whole) != 1 || whole["metadata"] == nil {
@@ -250,7 +254,7 @@ func plainPatch(patch []byte) (change metadata, ok bool) {
 	return metadata{Labels: whole["metadata"]["labels"], Annotations: whole["metadata"]["annotations"]}, true
 }
 
-// changed carries out changes of labels or annotations.
+// changed returns a copy of labels or annotations after the changes; a nil value removes a key.
 func changed(of map[string]string, changes map[string]*string) map[string]string {
 	if of == nil && len(changes) > 0 {
 		of = map[string]string{}

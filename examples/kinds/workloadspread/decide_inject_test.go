@@ -129,7 +129,7 @@ func TestInjectFails(t *testing.T) {
 	})
 }
 
-// TestMark: the annotation has the format of OpenKruise.
+// TestMark: the annotation with a Pod's subset has OpenKruise's format.
 func TestMark(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -154,7 +154,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarking: existing Pods get the mark, and of the patch only labels and annotations.
+// TestMarking: Pods that are older than their WorkloadSpread get the annotation with the subset, and only the labels
+// and annotations of the subset's patch.
 func TestMarking(t *testing.T) {
 	of := &subset{name: "a", patch: []byte(`{"metadata":{"labels":{"zone":"a","old":null},"annotations":{"note":"n"}},"spec":{"priorityClassName":"high"}}`)}
 	for _, c := range []struct {
@@ -176,7 +177,7 @@ func TestMarking(t *testing.T) {
 	}
 }
 
-// FuzzPlainMark: plainMark returns the same mark as a JSON decoder, or returns false.
+// FuzzPlainMark: for any text, plainMark returns the same mark as a JSON decoder, or returns false.
 func FuzzPlainMark(f *testing.F) {
 	for _, text := range []string{
 		`{"name":"web","subset":"a"}`, `{"name":"web","subset":"a","uid":"k"}`, `{"name":"w\"eb","subset":"a"}`, `{"name":"web","subset":"a"} `,

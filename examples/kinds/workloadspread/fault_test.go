@@ -40,10 +40,11 @@ import (
 
 // TestFaults: three webhooks and a controller, all with stale caches, assign Pods to subsets. Requests, deletions,
 // crashes, conflicts and lost responses come in any order. Subset a never has more Pods than its maximum, and in the
-// end every place belongs to an existing Pod.
+// end every place recorded in the status belongs to an existing Pod.
 func TestFaults(t *testing.T) { chaos.Run(t, schedules(t)) }
 
-// TestFaultsReplay: the course of a fault schedule depends on its seed alone.
+// TestFaultsReplay: a fault schedule, that is a test run with random faults, takes the same course whenever the seed
+// is the same.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, schedules(t), 3) }
 
 func schedules(t testing.TB) chaos.Plan {
@@ -74,12 +75,13 @@ type story struct {
 	passed  []admitted
 	reviews map[string]*corev1.Pod // Pods after the mutating webhooks, by the names of requests
 	leaves  map[string]leaving     // by the names of requests
-	left    []*corev1.Pod          // Pods that are deleted after their review
+	left    []*corev1.Pod          // Pods whose deletion was reviewed, to be deleted
 	set     *v1beta1.CloneSet
 	settled bool
 }
 
-// admitted is a Pod that waits for its review by hold, or, after this review, for the other webhooks and the write.
+// admitted is a Pod whose request has passed the mutating webhooks. The Pod waits for the review by the method hold
+// or, after this review, for the other webhooks and the write.
 type admitted struct {
 	*corev1.Pod
 
@@ -133,7 +135,7 @@ type asking struct {
 	webhook *webhook
 }
 
-// Reconcile reviews a request. A lost request is not repeated.
+// Reconcile reviews a request. No request is reviewed twice, even if the process has crashed during the review.
 func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := a.story
 	w.mu.Lock()
@@ -174,7 +176,7 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// reviewLeaver calls the webhook for deletions and evictions, which refuses no request.
+// reviewLeaver calls the webhook for a deletion or eviction of a Pod. The webhook refuses no request.
 func (a asking) reviewLeaver(ctx context.Context, pod leaving) {
 	request := webhookadmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: space, Name: pod.Name, Operation: admissionv1.Delete}}
 	request.Resource.Resource = "pods"
@@ -207,7 +209,7 @@ func (w *story) begin() {
 	spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
 	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt(w.most))}, {Name: "b"}}
 	w.must(w.User.Create(context.Background(), spread))
-	if w.Chance(30) { // created at the same moment without admission; younger by name
+	if w.Chance(30) { // created at the same moment without admission; the later name counts as younger
 		rival := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web-late"}, Spec: *spread.Spec.DeepCopy()}
 		w.must(w.User.Create(context.Background(), rival))
 	}
@@ -307,14 +309,15 @@ func (w *story) review(pod *corev1.Pod) {
 	w.request(name)
 }
 
-// isLate evaluates the match condition is-late of the webhook vpodplace.kb.io. TestLatePodsAreReviewed checks the
-// condition on a real API server.
+// isLate does the same as the matchCondition is-late of the webhook vpodplace.kb.io, which TestLatePodsAreReviewed
+// checks on a real API server.
 func isLate(pod *corev1.Pod, now time.Time) bool {
 	since, err := strconv.ParseInt(pod.Annotations[apps.AnnotationPlaceSince], 10, 64)
 	return err != nil || now.Unix()-since < -1 || now.Unix()-since > 1
 }
 
-// longestDelay is how long a request may take until its review: longer than the request's place is kept.
+// longestDelay is how long a request may take until its review by the method hold. In a longer time the request's
+// place may already belong to another Pod.
 const longestDelay = passes + stored + 20*time.Second
 
 // check reviews and creates admitted Pods, some of them late. Some requests fail after the review.

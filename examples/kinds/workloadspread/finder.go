@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// listed contains the kinds that the configuration allows as targets. The zero value allows none.
+// listed contains the kinds that the manager's configuration allows as targets. The zero value allows no kinds.
 type listed struct {
 	list *workloads.List
 
@@ -87,7 +87,8 @@ func (l *listed) targetOf(kind schema.GroupKind) (api.Target, bool) {
 	return api.Target{}, false
 }
 
-// isBetween reports whether objects of a kind can be between a target and its Pods in the chain of controllers.
+// isBetween reports whether an object of a kind can be owned by a target, directly or through further owners, and own
+// Pods of the target, as a ReplicaSet of a Deployment does.
 func (l *listed) isBetween(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(l.now(), func(t api.Target) bool {
 		return slices.ContainsFunc(t.SubResources, func(between schema.GroupVersionKind) bool { return between.GroupKind() == kind })
@@ -181,7 +182,7 @@ const (
 	// fresh is how long a result from the API server is remembered, because many Pods of a workload are created at the
 	// same moment.
 	fresh = 2 * time.Second
-	// mostRecent is the size of two caches: of subsets found for Pods, and of parsed specs.
+	// mostRecent is the largest number of entries of two caches: of results from the API server, and of parsed specs.
 	mostRecent = 1000
 )
 
@@ -207,11 +208,12 @@ func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) 
 	return answer, nil
 }
 
-// deepest is the largest length of a chain of controllers.
+// deepest is the largest number of controllers above a Pod that are read: the Pod's controller, the controller's
+// controller, and so on.
 const deepest = 5
 
-// above returns the chain of controllers above a Pod. If a controller is not in the cache, it may be new, so the API
-// server is asked.
+// above returns the controllers above a Pod: the Pod's controller, the controller's controller, and so on. A
+// controller that the cache does not show may be new, and is read from the API server.
 func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, error) {
 	chain, known := f.owners.Above(pod)
 	for n := len(chain); n > 0 && n < deepest && (!known || f.isBetween(chain[n-1].GroupKind)); n++ {
@@ -236,8 +238,8 @@ func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, e
 	return chain, nil
 }
 
-// isAbsent reports whether an error means that an object, or its kind, does not exist. Forbidden counts too, because
-// any user can write owner references to a kind that this manager may not read.
+// isAbsent reports whether an error means that an object, or its kind, does not exist. The error Forbidden counts as
+// well, because any user can write owner references to a kind that this manager may not read.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// office is a manager with a webhook. Its cache shows what the test delivers. While fails is set, the webhook's
-// requests to the API server fail.
+// office is a manager with a webhook. The cache shows only events that the test delivers. While fails is true, the
+// webhook's requests to the API server fail.
 type office struct {
 	ctrl.Manager
 
@@ -73,7 +73,7 @@ func (o *office) must(err error) {
 	}
 }
 
-// create creates objects. If shown is true, the cache shows them.
+// create creates objects. If shown is true, the cache shows the objects at once.
 func (o *office) create(shown bool, objects ...client.Object) {
 	o.t.Helper()
 	for _, object := range objects {
@@ -165,8 +165,8 @@ func TestPodsOfTargets(t *testing.T) {
 	}
 }
 
-// TestSlowWrite: an unused place is given to another Pod after a while. If the request for a Pod is slow, the time
-// counts from the end of the write of the place.
+// TestSlowWrite: if the write of the status with a Pod's place is slow, the time after which the unused place is free
+// again counts from the end of the write.
 func TestSlowWrite(t *testing.T) {
 	o := newOffice(t)
 	spread, deployment := &v1beta1.WorkloadSpread{ObjectMeta: inShop("web")}, &appsv1.Deployment{ObjectMeta: inShop("web")}
@@ -184,8 +184,9 @@ func TestSlowWrite(t *testing.T) {
 	}
 }
 
-// TestSlowCount: places that are taken while a count waits for slow writes are kept. If such a count were stored,
-// these places would seem to be in the future and count as lost, and the subset could get more Pods than its maximum.
+// TestSlowCount: places in subsets that are taken while the controller's count waits for slow writes are kept. An old
+// count would treat these places as taken in the future and free the places, and the subset could get more Pods than
+// its maximum.
 func TestSlowCount(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -42,7 +42,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// This package has a control plane of its own, because the webhooks review all Pods.
+// This package has a control plane of its own, because the API server calls the webhooks for all Pods.
 var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -156,8 +156,7 @@ const twoSubsets = `
   - {name: b, patch: {metadata: {labels: {subset: b}}}}`
 
 // TestSpread: a WorkloadSpread may be created before its target. The Pods of a Deployment fill the subsets in order,
-// the place of a deleted Pod is used for the next Pod, and an event says why further Pods are created in another
-// subset.
+// the next Pod gets the subset of a deleted Pod, and an event says why further Pods are created in another subset.
 func TestSpread(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
@@ -186,7 +185,7 @@ func TestSpread(t *testing.T) {
 }
 
 // TestQuota: after a quota has refused Pods, a CloneSet creates the Pods again with the same names. The Pods then use
-// the same places again, and no place is kept for a Pod that is never created.
+// the same places in the subsets, and no place stays recorded for a Pod that is never created.
 func TestQuota(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
@@ -290,8 +289,8 @@ func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator, judges []webhooka
 	return steps, judges
 }
 
-// TestNewPodsHoldTheirPlaces: a Pod is stored only if the ledger contains its place, whichever process reviews the
-// Pod. Pods of subsets without recorded places are not reviewed.
+// TestNewPodsHoldTheirPlaces: a new Pod is admitted only if the status records the Pod's place in the subset,
+// whichever process reviews the Pod. Pods of subsets without a maximum need no place.
 func TestNewPodsHoldTheirPlaces(t *testing.T) {
 	c := idle(t)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -351,9 +350,9 @@ func TestNewPodsHoldTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestLatePodsAreReviewed: the API server calls the webhook for Pods whose places were taken 2 s ago or earlier, and
-// for Pods with a mark but without a time. The test moves the webhook of the manifest to a port on which no process
-// listens.
+// TestLatePodsAreReviewed: the API server calls the validating webhook for Pods whose places in subsets were taken 2
+// s ago or earlier, and for Pods whose annotations name a subset but no time. The webhook in the test has a port on
+// which no process listens, so each called Pod is refused.
 func TestLatePodsAreReviewed(t *testing.T) {
 	c := idle(t)
 	raw, err := os.ReadFile("../../config/webhook/validating.yaml")
@@ -425,9 +424,9 @@ func TestLatePodsAreReviewed(t *testing.T) {
 	}
 }
 
-// TestConcurrentWebhooks: eight webhooks, each with a cache of its own, never give away more places than a subset
-// has. A dry run takes no place, and a repeated request for a Pod takes no second place. The places of Pods that are
-// never created are used again.
+// TestConcurrentWebhooks: eight webhooks, each with a cache of its own, never assign more Pods to a subset than its
+// maximum. A dry run and a second call for the same Pod do not count. The places of Pods that are never created are
+// used again.
 func TestConcurrentWebhooks(t *testing.T) {
 	c := idle(t)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}

@@ -57,8 +57,9 @@ const (
 	mostSubsets = 100
 	// longestName is the largest length of a subset's name.
 	longestName = 253
-	// slowest is the longest time, in seconds, after which a Pod may be deleted as stuck. With a longer time, the first
-	// subset would be open again before a Pod was created in each of the subsets.
+	// slowest is the largest value of the field with the time, in seconds, after which an unschedulable Pod is
+	// deleted. With a larger value, the first subset would be open again before a Pod was created in each of the
+	// subsets.
 	slowest = 295
 )
 
@@ -196,7 +197,8 @@ func judgePatch(read *judge.Reading, patch *runtime.RawExtension, path *field.Pa
 	}
 }
 
-// readMaximums validates the maximums of all subsets together. whole stands for the number of all Pods.
+// readMaximums validates the maximums of all subsets together. whole is a number of Pods with which percentages are
+// converted to numbers.
 func (s *settings) readMaximums(read *judge.Reading, list []v1beta1.WorkloadSpreadSubset, path *field.Path) {
 	const whole = 1_000_000
 	var first *intstr.IntOrString

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// FuzzFaults: controller and admission find the same faults in any spec.
+// FuzzFaults: for any spec, the controller and admission find the same invalid values.
 func FuzzFaults(f *testing.F) {
 	f.Add([]byte(`{"targetRef":{"apiVersion":"apps/v1","kind":"StatefulSet","name":"db"},"targetFilter":{"selector":{"matchLabels":{"a":"b"}},"replicasPathList":["spec.replicas"]},
 		"subsets":[{"name":"a","maxReplicas":"30%","requiredNodeSelector":{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]},"patch":{"metadata":{"labels":{"zone":"a"}},"spec":{"containers":[{"name":"main","image":"v2"}]}}},

@@ -17,7 +17,8 @@ import (
 const FiltersOverlap reason.Code = "FiltersOverlap"
 
 // withoutOlder leaves out the Pods that older WorkloadSpreads of the same target select: the webhook assigns new Pods
-// by the oldest WorkloadSpread, and two controllers would overwrite each other's marks for ever.
+// by the oldest WorkloadSpread, and the reconciliations of two WorkloadSpreads would overwrite each other's
+// annotations on the Pods for ever.
 func (f *finder) withoutOlder(spread *v1beta1.WorkloadSpread, s *settings, pods []*corev1.Pod) (own []*corev1.Pod, why reason.List) {
 	own = pods
 	for _, rival := range f.rivals(spread, s) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestOverlappingFilters: if two WorkloadSpreads are created at the same moment, admission cannot compare them. The
-// Pods belong to the older WorkloadSpread, and the status of the other says so.
+// Pods belong to the older WorkloadSpread, and an event on the younger WorkloadSpread reports the overlap.
 func TestOverlappingFilters(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

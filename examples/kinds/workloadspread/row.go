@@ -137,9 +137,9 @@ func keepNumber(kept, found client.Object) {
 	}
 }
 
-// podFields adds to a cached Pod what the controller needs: the Pod's mark, which names its subset, and the fields that
-// determine the deletion cost. podFields adds nothing to a Pod without a mark. Pods without a mark are read from the
-// API server.
+// podFields copies into the cache the fields that the controller needs of a Pod with a mark, the annotation with the
+// subset: the mark, and the fields that determine the deletion cost. podFields copies nothing from a Pod without a
+// mark, because the controller reads such Pods from the API server.
 func podFields(kept, pod *corev1.Pod) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if _, ok := marked(pod); !ok {

@@ -17,29 +17,30 @@ import (
 )
 
 const (
-	// rush is the number of Pods of a version, created within rushTime, from which on places are taken before their
-	// Pods are created.
+	// rush is a number of Pods of a version: if as many Pods are created within rushTime, places in subsets are taken
+	// in advance, before their Pods are created.
 	rush     = 32
 	rushTime = time.Second
-	// mostSpares is the largest number of such places for a version.
+	// mostSpares is the largest number of places taken in advance for a version.
 	mostSpares = 256
-	// writing is how long a write of such places may take.
+	// writing is how long the write of places taken in advance may take.
 	writing = 5 * time.Second
 )
 
-// spares are places that were taken and stored before their Pods are created. If many Pods are created at the same
-// time, most Pods without a name get a stored place, and need not wait for a write. Unused places are freed within
-// subsets.RenewedAfter. The places of a process that has died are freed in the same way as the places of Pods that were
-// never created. Spares are safe for concurrent use.
+// spares are places, that is rights to create a Pod in a subset, that were taken and written into the status in
+// advance, before their Pods are created. If many Pods are created at the same time, most Pods without a name get
+// such a place, and their requests need not wait for a write. Unused places are freed within subsets.RenewedAfter.
+// The places of a process that has died are freed in the same way as the places of Pods that were never created.
+// Spares are safe for concurrent use.
 type spares struct {
 	clock clock.PassiveClock
-	calls chan pool // pools that need further places
+	calls chan pool // versions that need further places
 
 	mu     sync.Mutex
 	stocks map[pool]*stock
 }
 
-// pool identifies the spares for a version of a WorkloadSpread's Pods.
+// pool identifies the spares (places taken in advance) for a version of a WorkloadSpread's Pods.
 type pool struct {
 	spread  types.UID
 	version string
@@ -58,8 +59,8 @@ func newSpares(now clock.PassiveClock) *spares {
 	return &spares{clock: now, calls: make(chan pool, 16), stocks: map[pool]*stock{}}
 }
 
-// take returns a stored place in the first of the subsets that has a stored place, or the zero spare. If few spares are
-// left, further places are requested.
+// take returns a place that was taken in advance, in the first of the subsets with such a place, or the zero spare.
+// If few such places are left, take requests further places.
 func (a *spares) take(spread *v1beta1.WorkloadSpread, version string, among []string) spare {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,14 +90,15 @@ func (a *spares) take(spread *v1beta1.WorkloadSpread, version string, among []st
 	return taken
 }
 
-// recent returns the times of the requests within rushTime.
+// recent returns the times of the requests for Pods within the last rushTime.
 func (s *stock) recent(now time.Time) []time.Time {
 	s.asked = slices.DeleteFunc(s.asked, func(at time.Time) bool { return now.Sub(at) > rushTime })
 	return s.asked[max(0, len(s.asked)-mostSpares):]
 }
 
-// wanted returns how many spares the next rushTime needs at the present rate of requests. In the first moments of a rush
-// the rate is uncertain, so at most twice as many spares are wanted as there were requests.
+// wanted returns how many spares (places taken in advance) are needed within the next rushTime at the present rate of
+// requests. In the first moments of a rush the rate is uncertain, so at most twice as many spares are wanted as there
+// were requests.
 func (s *stock) wanted(now time.Time) int {
 	recent := s.recent(now)
 	if len(recent) < rush {
@@ -117,7 +119,7 @@ func (s *stock) lacks(now time.Time) int {
 	return max(s.wanted(now)-usable, 0)
 }
 
-// order returns how many places a pool needs; ok is false if the pool does not exist any more.
+// order returns how many further places the pool p needs; ok is false if the pool does not exist any more.
 func (a *spares) order(p pool) (spread *v1beta1.WorkloadSpread, n int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,7 +139,8 @@ func (a *spares) request(p pool, keys []string) {
 	}
 }
 
-// filled adds the places that were stored to a pool, but for those that Pods have claimed.
+// filled adds the places that were written into the status to a pool, except places that a call of claim has already
+// returned.
 func (a *spares) filled(p pool, stored []spare) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -151,8 +154,9 @@ func (a *spares) filled(p pool, stored []spare) {
 	}
 }
 
-// claim returns a place of a pool that the book records in the first possible of the subsets, or the zero spare. The
-// place may be on the way to the pool. The book must be stored before the place may be used.
+// claim returns a place of a pool that book, the record of taken places, contains in the first possible of the
+// subsets, or the zero spare. The place may not be in the pool yet, because its write is in progress. The book must
+// be written into the status before the place may be used.
 func (a *spares) claim(p pool, book subsets.Book, among []string) spare {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +182,8 @@ func (a *spares) claim(p pool, book subsets.Book, among []string) spare {
 	return spare{}
 }
 
-// unclaim makes the place of a key available again, because the place was not stored. An empty key is ignored.
+// unclaim undoes a call of claim that has returned the place with the given key, because the place was not written
+// into the status. An empty key is ignored.
 func (a *spares) unclaim(p pool, key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,8 +192,9 @@ func (a *spares) unclaim(p pool, key string) {
 	}
 }
 
-// expire removes the spares that no Pod may use any more, and forgets pools without requests. unused contains the keys
-// of the removed spares, by pool. wait is the time until the next spare expires; 0 means that there is none.
+// expire removes the spares (places taken in advance) that are too old to be used, and forgets pools without recent
+// requests. unused contains the keys of the removed spares, by pool. wait is the time until the next spare expires; 0
+// means that there is none.
 func (a *spares) expire() (unused map[pool]map[string]bool, spreads map[pool]*v1beta1.WorkloadSpread, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,10 +247,11 @@ func (w *webhook) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: each process that serves the webhook has spares.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: each process that serves the webhook takes places in
+// advance, not only the leader.
 func (w *webhook) NeedLeaderElection() bool { return false }
 
-// fill takes places for a pool.
+// fill takes places in advance for a pool.
 func (w *webhook) fill(ctx context.Context, p pool) error {
 	ctx, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
@@ -268,7 +275,7 @@ func (w *webhook) fill(ctx context.Context, p pool) error {
 	return err
 }
 
-// giveBackUnused frees places that were taken for Pods but are not used.
+// giveBackUnused frees places that were taken in advance and that no Pod has used.
 func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSpread, version string, unused map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
@@ -279,8 +286,9 @@ func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSp
 	return err
 }
 
-// fromSpares returns the subset of a stored place for a Pod without a name, if there is a stored place. The cached
-// ledger says which subset is next. If the ledger is stale, or a subset has free places again, the Pod must ask.
+// fromSpares returns, for a Pod without a name, the subset of a place that was taken in advance. The cached status
+// determines the possible subsets. The result is the zero value if no such place exists; the method ask then takes a
+// place for the Pod.
 func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replicas *int, n newcomer) given {
 	if n.pod.Name != "" || spread.Status.ObservedGeneration == 0 {
 		return given{}
@@ -309,14 +317,15 @@ func (taken spare) given(spread *v1beta1.WorkloadSpread, s *settings) given {
 	return given{to: s.named(taken.subset), mark: mark{Name: spread.Name, Subset: taken.subset, UID: taken.key}, since: taken.since}
 }
 
-// isIn reports whether the book records the place.
+// isIn reports whether book, the record of taken places, contains the place.
 func (taken spare) isIn(book subsets.Book) bool {
 	_, ok := book.Line(taken.subset).Creating[taken.key]
 	return ok && taken.key != ""
 }
 
-// claim returns a spare for a Pod without a name that has taken no place because places are kept for Pods that do not
-// exist yet: the last Pods of a rush may ask while this process takes the last places ahead.
+// claim returns a spare (a place taken in advance) for a Pod without a name that has got no place because the
+// subset's last places are kept for Pods that do not exist yet. This happens if this process takes the last places in
+// advance during the request for the Pod.
 func (w *webhook) claim(p pool, n newcomer, book subsets.Book, places []subsets.Place, got answer) spare {
 	if n.pod.Name != "" || got.Changed || !slices.ContainsFunc(got.Why, func(why reason.Reason) bool { return why.Code == subsets.PlacesKept }) {
 		return spare{}

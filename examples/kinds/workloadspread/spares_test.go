@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// hurry is an office in which many Pods are created per second.
+// hurry is an office, that is a manager with a webhook, for which many Pods are created per second.
 type hurry struct {
 	*office
 
@@ -36,7 +36,8 @@ func newHurry(t *testing.T, most int32) *hurry {
 	return h
 }
 
-// ask requests a subset for a Pod, shows the write to the cache, and reports whether there was a write.
+// ask requests a subset for a Pod, delivers the event of the write to the cache, and reports whether there was a
+// write.
 func (h *hurry) ask(named bool) (subset string, wrote bool) {
 	h.t.Helper()
 	pod := controlled(&corev1.Pod{ObjectMeta: inShop("")}, h.owner, "Deployment").(*corev1.Pod)
@@ -69,7 +70,8 @@ func (h *hurry) taken() int {
 	return bookOf(h.spread.Status.VersionedSubsetStatuses[apps.SubsetVersionIgnored]).Line("a").Taken()
 }
 
-// fill handles the next call to fill a pool as the webhook's runnable does. called is false if there is no call.
+// fill takes places in advance, as the webhook's runnable does, if the webhook has requested further places. called
+// is false without a request.
 func (h *hurry) fill() (called bool) {
 	select {
 	case p := <-h.webhook.spares.calls:
@@ -81,7 +83,7 @@ func (h *hurry) fill() (called bool) {
 	}
 }
 
-// giveBack frees expired spares as the webhook's runnable does.
+// giveBack frees expired spares (places taken in advance), as the webhook's runnable does.
 func (h *hurry) giveBack() {
 	unused, spreads, _ := h.webhook.spares.expire()
 	for p, keys := range unused {
@@ -90,7 +92,8 @@ func (h *hurry) giveBack() {
 	h.deliver()
 }
 
-// TestSpares: if many Pods without a name are created per second, they get stored places. Unused places are freed.
+// TestSpares: if many Pods without a name are created per second, the Pods get places in subsets that were taken in
+// advance. Unused places are freed.
 func TestSpares(t *testing.T) {
 	h := newHurry(t, 1000)
 	for range rush - 1 {
@@ -126,8 +129,8 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestLastSpares: the last Pods of a rush get the spares of a subset that is full because of spares. Otherwise these
-// Pods would get no subset.
+// TestLastSpares: if a subset is full only because of spares (places taken in advance), the last of many Pods get
+// these places. Otherwise these Pods would get no subset.
 func TestLastSpares(t *testing.T) {
 	const most = rush + 8
 	h := newHurry(t, most)
@@ -150,8 +153,8 @@ func TestLastSpares(t *testing.T) {
 	}
 }
 
-// TestSparesOnTheWay: a Pod finds a subset full of places that this process is taking ahead at the same moment, and
-// gets one of these places.
+// TestSparesOnTheWay: if a subset is full only because of places that this process is taking in advance at the same
+// moment, a Pod gets one of these places.
 func TestSparesOnTheWay(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -198,7 +201,8 @@ func TestSparesOnTheWay(t *testing.T) {
 	}
 }
 
-// TestUnclaim: the place that a Pod has claimed is available again if the place was not stored.
+// TestUnclaim: a place taken in advance that a Pod has got is available again if the place was not written into the
+// status.
 func TestUnclaim(t *testing.T) {
 	h := newHurry(t, 100)
 	for range rush {
@@ -227,7 +231,8 @@ func TestUnclaim(t *testing.T) {
 	}
 }
 
-// TestSparesEnd: spares of a subset are not used while another subset is next, and a failed write leaves no spares.
+// TestSparesEnd: spares (places taken in advance) in a subset are not used while new Pods must get another subset,
+// and a failed write leaves no spares.
 func TestSparesEnd(t *testing.T) {
 	h := newHurry(t, 40)
 	for range rush {

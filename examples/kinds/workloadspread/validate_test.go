@@ -242,8 +242,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestGate: while the feature gate is off, no WorkloadSpread can be created, because no Pod would be assigned to a
-// subset.
+// TestGate: while the feature gate is off, no WorkloadSpread can be created, because no webhook would assign Pods to
+// subsets.
 func TestGate(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -21,11 +21,12 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are collected, because a reconciliation reads all Pods and may write the status.
+// gather is how long events are collected before a WorkloadSpread is reconciled, because a reconciliation reads all
+// Pods of the target and may write the status.
 const gather = 500 * time.Millisecond
 
-// watch adds event sources: WorkloadSpreads are enqueued on events of their Pods and of the workloads between the Pods
-// and the target, and when webhooks take places.
+// watch adds event sources: WorkloadSpreads are enqueued on events of their Pods and of the workloads between the
+// Pods and the target, and when webhooks record new Pods in the status.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	events := func(wake func(context.Context, queue, client.Object)) handler.EventHandler {
 		return handler.Funcs{
@@ -52,10 +53,11 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// podSeen enqueues the WorkloadSpreads whose targets are among the controllers above a Pod. The WorkloadSpread that the
-// Pod's mark names is enqueued as well, because a deleted controller may already be missing in the cache. An event
-// handler must not wait for the API server. So if the chain contains a controller of a listed kind, all WorkloadSpreads
-// with targets of this kind are enqueued.
+// podSeen enqueues the WorkloadSpreads whose targets are among the controllers above a Pod. The WorkloadSpread that
+// the Pod's mark names is enqueued as well, because a deleted controller may already be missing in the cache. An
+// event handler must not wait for the API server, which alone may know the controllers above a controller of a
+// configured kind. So for such a controller, all WorkloadSpreads whose target may be above the controller are
+// enqueued.
 func (r *Reconciler) podSeen(_ context.Context, q queue, object client.Object) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || len(r.spreads.In(pod.Namespace)) == 0 {
@@ -71,7 +73,8 @@ func (r *Reconciler) podSeen(_ context.Context, q queue, object client.Object) {
 	}
 }
 
-// isBelow reports whether the last known controller in a chain may belong to the target of a WorkloadSpread.
+// isBelow reports whether the last controller in chain, the known controllers above a Pod, may belong to the target
+// of a WorkloadSpread.
 func (r *Reconciler) isBelow(spread *v1beta1.WorkloadSpread, chain []workloads.Ref) bool {
 	if len(chain) == 0 {
 		return false
@@ -83,8 +86,8 @@ func (r *Reconciler) isBelow(spread *v1beta1.WorkloadSpread, chain []workloads.R
 	})
 }
 
-// statusChanged enqueues a WorkloadSpread after its status was written. The Pod of a place may never be created, and
-// manual changes of the status are reverted by the next reconciliation.
+// statusChanged enqueues a WorkloadSpread after its status was written: a Pod that a webhook has recorded may never
+// be created, and the next reconciliation reverts users' changes of the status.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.WorkloadSpread)
 	after, same := e.ObjectNew.(*v1beta1.WorkloadSpread)

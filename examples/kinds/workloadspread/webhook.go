@@ -39,7 +39,7 @@ func newStatuses(c client.Client, live client.Reader, now clock.PassiveClock) (*
 	})
 }
 
-// webhook assigns new Pods to subsets, and frees the places of Pods that are about to be deleted.
+// webhook assigns new Pods to subsets, and frees the places in subsets of Pods that are about to be deleted.
 type webhook struct {
 	*finder
 
@@ -49,12 +49,13 @@ type webhook struct {
 	versioned func(kind string) bool
 }
 
-// keyLength is the length of a random key with 80 bits. The status contains many keys, and longer keys would make each
-// write slower.
+// keyLength is the length of a random key of a place, with 80 bits. The status contains many keys, and longer keys
+// would make each write slower.
 const keyLength = 16
 
-// step returns the step of the Pod webhook that assigns new Pods to subsets. Pods of workloads wait until the cache is
-// up to date, because a Pod that was created without a subset never gets one. Pods of dry runs are not changed.
+// step returns the step of the Pod webhook that assigns new Pods to subsets. Requests for Pods of workloads wait
+// until the cache is up to date, because a Pod that was created without a subset never gets a subset later. Pods of
+// dry runs are not changed.
 func (w *webhook) step(on bool, current func(context.Context) error) podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "WorkloadSpread", Mutate: func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {
 		if !on || ptr.Deref(request.DryRun, false) || !podstate.IsActive(pod) || controllerOf(pod).Name == "" {
@@ -80,7 +81,7 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if _, copied := markOf(pod, spread.Name); got.to == nil && copied { // the mark was copied from another Pod
+	if _, copied := markOf(pod, spread.Name); got.to == nil && copied { // the annotation was copied from another Pod
 		delete(pod.Annotations, apps.AnnotationMatchedWorkloadSpread)
 		delete(pod.Annotations, apps.AnnotationPlaceSince)
 	}
@@ -100,8 +101,8 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 type given struct {
 	to   *subset
 	mark mark
-	// since is when the place was taken, or the present time if the Pod needs no place. The zero value means that an
-	// earlier request for the same Pod has taken the place.
+	// since is when the Pod's place in the subset was taken, or the present time if the Pod needs no place. The zero
+	// value means that an earlier call for the same Pod has taken the place.
 	since time.Time
 }
 
@@ -135,8 +136,8 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 	return got, nil
 }
 
-// placing returns a function that decides about a new Pod; the function is called again after a slow write or a
-// conflict. there contains the target's Pods, for the first count of a WorkloadSpread.
+// placing returns a function that chooses the subset of a new Pod from the status; the function is called again after
+// a slow write or a conflict. there contains the target's Pods, in case the controller has never counted the Pods.
 func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 ) func(*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
 	var claimed spare // from the last attempt
@@ -175,7 +176,7 @@ func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
 	}
 }
 
-// askNumbered chooses the subset of a numbered Pod.
+// askNumbered chooses the subset of a Pod with an ordinal.
 func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSpread, s *settings, pod *corev1.Pod, replicas *int) (given, error) {
 	numbers, err := w.wanted(ctx, spread.Namespace, s)
 	if err != nil {
@@ -199,14 +200,14 @@ func (s *settings) named(name string) *subset {
 	return nil
 }
 
-// releases is how long a deletion may be delayed until the place of its Pod is freed. If the place cannot be freed in
-// this time, the controller's next count frees the place.
+// releases is how long the webhook may delay the deletion of a Pod to free the Pod's place in the subset. If the
+// place cannot be freed in this time, the controller's next count of the Pods frees the place.
 const releases = 2 * time.Second
 
 // givesBack reports whether the review of a request frees the place of the Pod, as it does for a deletion. For an
-// eviction the place is not freed: the eviction may be refused after the review, for example by a PodDisruptionBudget,
-// and be tried again and again. If each attempt freed the place, too many Pods would be admitted. The next count frees
-// the place of an evicted Pod.
+// eviction the place is not freed: the eviction may be refused after the review, for example by a
+// PodDisruptionBudget, and be tried again and again. If each attempt freed the place, too many Pods would be
+// admitted. The controller's next count of the Pods frees the place of an evicted Pod.
 func givesBack(review *guard.Review) bool {
 	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
 }
@@ -227,9 +228,10 @@ func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	})
 }
 
-// giveBack frees the place of a Pod that is about to be deleted. This process may be so slow that the Pod is deleted
-// meanwhile for another request, and that a count has freed the place. So the Pod must be there after the known ledger
-// was read, and the place is freed only if no count has changed the ledger since.
+// giveBack frees the place of a Pod that is about to be deleted. If this process is slow, another request may already
+// have deleted the Pod, and the controller's count may have freed the place. So giveBack first reads the ledger (the
+// record of taken places in the status), then checks that the Pod still exists, and frees the place only if no count
+// has changed the ledger since.
 func (w *webhook) giveBack(ctx context.Context, live client.Reader, pod *corev1.Pod) error {
 	if !podstate.IsActive(pod) || pod.Annotations[apps.AnnotationMatchedWorkloadSpread] == "" {
 		return nil
@@ -263,14 +265,15 @@ func isThere(ctx context.Context, live client.Reader, pod *corev1.Pod) (bool, er
 	return now.UID == pod.UID && now.DeletionTimestamp == nil, nil
 }
 
-// recount is a ledger, with the information whether a count has stored it.
+// recount is a ledger, the record of taken places. The field is is true if a count of the controller has written the
+// ledger.
 type recount struct {
 	ledger ledger
 	is     bool
 }
 
-// release frees the place of a Pod if no count has changed the ledger since the known ledger was read. If a count has
-// changed the ledger, release frees no place and returns the changed ledger.
+// release frees the place of a Pod if no count of the controller has changed the ledger since known was read. If a
+// count has changed the ledger, release frees no place and returns the changed ledger.
 func (w *webhook) release(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod, known ledger) (recount, error) {
 	version, now := versionOf(pod, w.versioned), w.clock.Now()
 	return changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, recount, bool) {
@@ -282,8 +285,9 @@ func (w *webhook) release(ctx context.Context, spread *v1beta1.WorkloadSpread, p
 	})
 }
 
-// changeBooks changes the ledger of a WorkloadSpread, or of a later WorkloadSpread of the same name, and returns the
-// answer after the ledger was written. about describes the request in errors.
+// changeBooks changes the ledger (the record of taken places in the status) of a WorkloadSpread, or of a later
+// WorkloadSpread of the same name, and returns the answer of change after the ledger was written. about describes the
+// request in errors.
 func changeBooks[A any](ctx context.Context, w *webhook, of *v1beta1.WorkloadSpread, about string,
 	change func(s *settings, books ledger, places []subsets.Place) (after ledger, answer A, changed bool),
 ) (A, error) {

@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// comes returns the handler that reviews new Pods with a mark, after all mutating webhooks.
+// comes returns the validating webhook's handler, which reviews new Pods with a mark, the annotation with the subset,
+// after all mutating webhooks.
 func (w *webhook) comes() webhookadmission.Handler {
 	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
 		if ptr.Deref(request.DryRun, false) {
@@ -36,9 +37,10 @@ func (w *webhook) comes() webhookadmission.Handler {
 	})
 }
 
-// hold refuses a Pod if the ledger does not contain its place, or if the place is too old. A place that is young
-// enough is given to another Pod only after the API server has stored or refused this Pod. So even if the cache is
-// stale, no place is used twice, and hold writes nothing.
+// hold refuses a new Pod if the ledger (the record of taken places in the status) does not contain the Pod's place,
+// or if the place was taken too long ago. A place that was taken recently enough cannot become free before the API
+// server has stored or refused this Pod. So no place is used twice, even if the cache is stale, and hold need not
+// write.
 func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 	m, isMarked := marked(pod)
 	spread, known := w.spreads.Get(pod.Namespace, m.Name)
@@ -74,7 +76,7 @@ func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 		m.Subset, spread.Name, request.passing.Round(time.Second)))
 }
 
-// hasPlaces reports whether the places of new Pods of a subset are recorded in the ledger.
+// hasPlaces reports whether the status records a place for each new Pod of a subset.
 func (w *webhook) hasPlaces(spread *v1beta1.WorkloadSpread, subset string) bool {
 	s, ok := w.settingsOf(spread)
 	if !ok || api.IsNumbered(s.kind) {

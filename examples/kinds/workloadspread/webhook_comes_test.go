@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestIsHeld: a Pod does not hold a place that may be given to another Pod before this Pod is stored.
+// TestIsHeld: isHeld returns false for a place that may become free for another Pod before this Pod is stored.
 func TestIsHeld(t *testing.T) {
 	books := ledger{"v1": {{Name: "a", CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b"}}, "v2": {{Name: "a", CreatingPods: times{"q": ago(0)}}}}
 	for _, c := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestGivesBack: the review of an eviction frees no place, because a PodDisruptionBudget may refuse the eviction
-// again and again.
+// TestGivesBack: the review of an eviction does not free the Pod's place in the subset, because a PodDisruptionBudget
+// may refuse the eviction again and again.
 func TestGivesBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -37,12 +37,13 @@ func TestGivesBack(t *testing.T) {
 	}
 }
 
-// TestLateRelease: a process is so slow that the Pod is deleted by another request, and a count frees the place,
-// before the process does. The place must not be freed twice.
+// TestLateRelease: if a process is slow, another request may delete the Pod, and the controller's count may free the
+// Pod's place, before the process frees the place. The place must not be freed twice.
 func TestLateRelease(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// verb is the verb of the request before which the Pod is deleted and counted; empty means never.
+		// verb is the verb of the request before which the Pod is deleted and the Pods are counted; empty means
+		// never.
 		verb, resource string
 		replaced       bool // true if a Pod of the same name is created at once
 		counted        int32

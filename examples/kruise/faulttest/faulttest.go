@@ -1,4 +1,4 @@
-// Package faulttest answers "do a kind's controller and admission find the same faults in a spec?".
+// Package faulttest checks that a kind's controller and admission find the same invalid values in a spec.
 package faulttest
 
 import (
@@ -29,14 +29,14 @@ type Sides[O any] struct {
 	Resolve func(O) (problems, warnings judge.Faults)
 	// Create returns the errors with which admission refuses a new object.
 	Create func(context.Context, O) (field.ErrorList, error)
-	// Own lists the rules that admission alone checks: rules about names, about further objects, and about absent
-	// values filled in by defaulting. Each rule is a path, or a path with the type of the error.
+	// Own lists the errors that only admission may report: errors about names, about further objects, and about
+	// absent values that defaulting sets. Each entry is a path, or a path with the type of the error.
 	Own []string
 }
 
 // Fuzz checks that both sides find the same values at the same paths in any decodable spec, and that each side finds
-// the same values when called twice. The corpus contains specs as JSON, with edits. Each edit is three bytes: two
-// choose a node of the JSON, and the third chooses the node's new value.
+// the same values when called twice. An input of the fuzz test contains a spec as JSON, and edits. Each edit is three
+// bytes: two bytes choose a node of the JSON, and the third byte chooses the node's new value.
 func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, spec, edits []byte) {
@@ -85,8 +85,9 @@ func quotedTwice(errs field.ErrorList) *field.Error {
 	return nil
 }
 
-// reported returns the controller's findings that admission must report, too. Left out are values that a feature gate
-// makes ineffective, and errors in templates that the API server validates. Quotes around a text are removed.
+// reported returns the reasons that admission must report, too: all reasons in faults, except values that have no
+// effect because of a feature gate, and errors in templates that the API server validates. Quotes around a text are
+// removed.
 func reported(faults judge.Faults) (list reason.List) {
 	for _, fault := range faults {
 		if fault.Refusal == nil {
@@ -106,7 +107,7 @@ func begins(text string, with []string) bool {
 	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// values returns the paths and values of findings, sorted and without duplicates.
+// values returns the paths and values of reasons, sorted and without duplicates.
 func values(list reason.List) []string {
 	set := map[string]bool{}
 	for _, why := range list {

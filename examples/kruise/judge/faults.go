@@ -1,6 +1,6 @@
-// Package judge answers "what does a spec say, and what in the spec is wrong?". The package of each kind reads and
-// validates every value of a spec once, with a [Reading]. The controller uses the values, and admission refuses the
-// [Faults]. Nothing in this package has side effects.
+// Package judge validates the specs of the kinds, for controllers and for admission. The package of each kind reads
+// and validates every value of a spec once, with a [Reading]. The controller uses the values, and admission refuses
+// the [Faults]. Nothing in this package has side effects.
 package judge
 
 import (
@@ -14,19 +14,17 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// OddValue means that a value of the spec is not valid for its field. The value was stored while no admission checked
-// objects. The controller interprets the value as OpenKruise does, so that objects that work under OpenKruise keep
-// working.
+// OddValue means that a value of the spec is not valid for its field, and was stored without admission. The
+// controller interprets the value as OpenKruise does, so that objects that work under OpenKruise keep working.
 const OddValue reason.Code = "OddValue"
 
-// Fault is a value of a spec that breaks a rule of its field. The controller reports the fault, and admission refuses
-// the object.
+// Fault describes a value of a spec that is invalid for its field. The controller reports the fault, and admission
+// refuses the object.
 type Fault struct {
 	// Reason is what the controller reports about the value. The zero Reason means that the value is absent, and that
 	// the controller uses the default.
 	Reason reason.Reason
-	// Refusal is the error with which admission refuses the value. Nil means that the author of the spec has made no
-	// mistake.
+	// Refusal is the error with which admission refuses the value. Nil means that admission accepts the value.
 	Refusal *field.Error
 }
 
@@ -71,8 +69,8 @@ func Refused(errs field.ErrorList) reason.List {
 	return list
 }
 
-// Written returns the value in a reason as a value for a field.Error, which puts texts in quotes: reasons have texts in
-// quotes already, and numbers without.
+// Written converts the text of a value in a reason.Reason to a value for a field.Error. A field.Error puts texts in
+// quotes, and the text in a reason already has quotes if the value is a text.
 func Written(value string) any {
 	if text, err := strconv.Unquote(value); err == nil {
 		return text
@@ -90,7 +88,7 @@ func reasonOf(code reason.Code, err *field.Error) reason.Reason {
 	switch {
 	case detail == "":
 		detail = kind
-	case value == "": // the detail alone does not describe the fault
+	case value == "": // the error has no value, so the type of the error is added
 		detail = kind + ": " + detail
 	}
 	return reason.Reason{Code: code, Path: err.Field, New: reason.Shorten(value, 200), Detail: detail}

@@ -47,7 +47,7 @@ func (r *Reading) BroadcastJob(path *field.Path, spec *v1beta1.BroadcastJobSpec)
 	}
 }
 
-// unused warns of a field that counts only for jobs that end.
+// unused warns of a field that has an effect only for jobs that end, not for jobs of type Never.
 func (r *Reading) unused(isSet bool, path *field.Path) {
 	if isSet {
 		r.Warn(field.Forbidden(path, "has no meaning with type Never: such a job does not end"))

@@ -23,15 +23,15 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Reading reads and validates each value of a spec once: the controller uses the returned values, and admission refuses
-// the object because of its faults. The path given to a method is the path of the field in the spec. The zero value is
-// valid.
+// Reading reads and validates the values of a spec: the controller uses the values that the methods return, and
+// admission refuses the object because of the Problems and Warnings. The path given to a method is the path of the
+// field in the spec. The zero value is valid.
 type Reading struct {
 	// Problems are values with which the controller cannot work. If there are problems, the reconciliation must end,
-	// because there is no sensible value to use instead.
+	// because no other value can be used instead.
 	Problems Faults
-	// Warnings are mistakes despite which the controller can work. OpenKruise accepts some invalid values silently, and
-	// Reading interprets such values as OpenKruise does.
+	// Warnings are invalid values with which the controller can work: OpenKruise accepts some invalid values
+	// silently, and Reading interprets such values as OpenKruise does.
 	Warnings Faults
 }
 
@@ -65,7 +65,7 @@ func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	}})
 }
 
-// Misread adds a warning about a value that the controller interprets as another value, given by read.
+// Misread adds a warning about a value in place of which the controller uses the value read.
 func (r *Reading) Misread(err *field.Error, read, remedy string) {
 	why := reasonOf(OddValue, err)
 	why.Detail, why.Remedy = "read as "+read, remedy
@@ -98,7 +98,7 @@ func (r *Reading) OrZero(path string, n int32) int {
 
 // Count returns a number as it is, or converts a percentage of the total to a number. The result may be more than the
 // total. A nil value counts as zero. If the total is zero, a percentage is also validated for a total of one, because
-// nothing validates the spec again before the workload is scaled up.
+// the spec is not validated again when the workload is scaled up.
 func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round partition.Rounding) int {
 	errs := validation.CountOf(value, int32(total), field.NewPath(path))
 	r.Refuse(errs...)
@@ -127,8 +127,8 @@ func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, wh
 	}
 }
 
-// LimitAsUpstream reads an optional limit like Count, but accepts the values that OpenKruise accepts without
-// validation. A warning is added if the number used differs from the number written in the spec.
+// LimitAsUpstream converts an optional limit to a number as Count does, but also accepts invalid values that
+// OpenKruise accepts. A warning is added if the number used differs from the number written in the spec.
 func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, total int, round partition.Rounding) *int {
 	if value == nil {
 		return nil

@@ -54,7 +54,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWritten: the error of admission shows the value as the user wrote the value.
+// TestWritten: the error of admission contains the value in the form in which the user has written the value.
 func TestWritten(t *testing.T) {
 	for value, want := range map[string]string{
 		`"150%"`: `x: Invalid value: "150%": no`, `"7"`: `x: Invalid value: "7": no`, "7": "x: Invalid value: 7: no", "-7": "x: Invalid value: -7: no",

@@ -1,4 +1,4 @@
-// Package metrics answers "what does a controller count?". The metrics have the names of OpenKruise's metrics.
+// Package metrics contains the Prometheus metrics of the controllers, with the names of OpenKruise's metrics.
 package metrics
 
 import (
@@ -18,8 +18,8 @@ type Controller struct {
 	done      *prometheus.CounterVec
 }
 
-// Work describes what a controller does, for example creating and deleting copies, counted by the outcome. The metric
-// is called <kind>_<things>_total, and has one label for the outcome.
+// Work describes a counter of a controller's work, for example of created and deleted copies. The metric is called
+// <kind>_<things>_total, and has a single label with the outcome.
 type Work struct{ Things, Label, Help string }
 
 // Metrics registers the metrics of a kind whose controller does not update Pods. With an empty Work, nothing is
@@ -96,7 +96,7 @@ func (m *Controller) Observer(name func(expectations.Pending) (namespace, name s
 	return observer{m, name}
 }
 
-// observer counts an alarm of the expectation tracker in OpenKruise's metric.
+// observer counts, in OpenKruise's metric, owners whose writes the cache does not show in time.
 type observer struct {
 	metrics *Controller
 	name    func(expectations.Pending) (namespace, name string)

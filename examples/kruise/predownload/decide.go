@@ -14,13 +14,14 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// View is what a reconciliation knows about a rollout and the jobs of its workload. A nil View means that nothing is
+// View contains the state of a rollout and of the workload's ImagePullJobs. A nil View means that no images are
 // pulled before rollouts, because a feature gate is off or the API server does not serve ImagePullJobs.
 type View struct {
 	// Owner becomes the owner reference of new jobs. Namespace is the workload's namespace.
 	Owner     metav1.OwnerReference
 	Namespace string
-	// Selector and Template are those of the workload's spec. Update is the revision with that template.
+	// Selector and Template are the selector and the Pod template of the workload's spec. Update is the revision with
+	// this template.
 	Selector *metav1.LabelSelector
 	Template *corev1.PodTemplateSpec
 	Update   *appsv1.ControllerRevision
@@ -33,14 +34,14 @@ type View struct {
 // Few is the largest number of Pods that are updated in place without pulling images beforehand, as in OpenKruise.
 const Few = 3
 
-// Rules are the rules of a rollout that matter for pulling images beforehand.
+// Rules are the values of a rollout on which the decision depends whether images are pulled before the update.
 type Rules struct {
 	Settings
 
 	// Replicas is the wanted number of Pods.
 	Replicas int
-	// IsShort is true if the rollout would be over before a pull ahead could gain anything: all Pods may be updated at
-	// once, or the workload has few Pods.
+	// IsShort is true if the rollout is too short for an advance pull: all Pods may be updated at once, or the
+	// workload has few Pods.
 	IsShort bool
 	// InPlace reports whether an outdated Pod can be updated in place. Nil means that the new Pod always runs on the
 	// Node of the old Pod.
@@ -49,10 +50,10 @@ type Rules struct {
 	Order func() []*corev1.Pod
 }
 
-// Plan says what a reconciliation does about images.
+// Plan contains the writes of a reconciliation for pulling images.
 type Plan struct {
-	// Create are the jobs to create. Label is the label to set on the update revision after all jobs exist; empty if the
-	// decision was recorded before, or is still to be made.
+	// Create are the jobs to create. Label is the label to set on the update revision after all jobs exist; empty if
+	// an earlier reconciliation has set the label, or if the decision must wait.
 	Create []*v1beta1.ImagePullJob
 	Label  string
 	// Delete are the jobs of former rollouts.
@@ -98,8 +99,8 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	return p
 }
 
-// sort fills Delete of the plan, and returns the names of the jobs that stay: jobs of the update revision, possibly
-// created by a pass that could not record its decision.
+// sort sets the field Delete of the plan, and returns the names of the jobs that stay: jobs of the update revision,
+// possibly created by an earlier reconciliation that could not record the decision.
 func (v *View) sort(p *Plan, isOver bool) sets.Set[string] {
 	stay := sets.New[string]()
 	for _, job := range v.Jobs {
@@ -171,7 +172,8 @@ func imageIn(template *corev1.PodTemplateSpec, name string) string {
 	return ""
 }
 
-// mostNodes bounds the length of the annotation with the order of Nodes. Further Nodes follow by name.
+// mostNodes is the largest number of Nodes in the annotation with the order of Nodes. Further Nodes pull later, in
+// the order of their names.
 const mostNodes = 1000
 
 // nodesOf returns the names of the Nodes of Pods, each Node once, in the order of the Pods.

@@ -35,8 +35,9 @@ func template(words ...string) *corev1.PodTemplateSpec {
 	return out
 }
 
-// pods returns Pods a, b, c, each on the Node of its name, at the revision that the word names: "1", "2" and so on. The
-// update revision is 3: Pods with "3" are ready, Pods with "3-" are not. A Pod with "1l" waits for its deletion.
+// pods returns Pods named a, b, c and so on, each on a Node of its own. Each word describes a Pod: "1" is a ready Pod
+// at revision 1, "3-" is an unready Pod at revision 3, which is the update revision, and "1l" is a Pod at revision 1
+// that waits for its deletion.
 func pods(words ...string) *podcontrol.Set {
 	set := &podcontrol.Set{}
 	for i, word := range words {

@@ -1,4 +1,4 @@
-// Package predownload answers "which images does a rollout need soon, and on which Nodes first?".
+// Package predownload decides which images of a rollout are pulled in advance, and in which order of Nodes.
 //
 // A kind reads its settings with [Read] when it resolves a spec. In each reconciliation, [Decide] compares the template
 // of the update revision with the templates of the revisions of outdated Pods, and returns a [Plan]: an ImagePullJob for
@@ -6,7 +6,7 @@
 // a batch is updated, the Nodes of later batches already pull. When all Pods are at the update revision, the jobs are
 // deleted.
 //
-// The decision is made once for a revision, and recorded in a label of the revision, as OpenKruise does. Nothing is
-// pulled beforehand if the rollout would be over too soon, or if no outdated Pod can be updated in place: a recreated
+// The decision is made once for a revision, and recorded in a label of the revision, as OpenKruise does. No image is
+// pulled in advance if the rollout is too short, or if no outdated Pod can be updated in place, because a recreated
 // Pod may run on another Node.
 package predownload

@@ -13,14 +13,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// These are the values of OpenKruise 1.9 for jobs that a workload owns.
+// These are the values that OpenKruise 1.9 sets in ImagePullJobs of workloads.
 const (
 	backoffLimit = 1
 	keepSeconds  = 600
 )
 
-// job returns the job that pulls the image of a container. The job selects the outdated Pods of the workload: a Node
-// whose Pod was updated has the image.
+// job returns the job that pulls the image of a container. The job selects the outdated Pods of the workload, because
+// a Node whose Pod was updated has the image already.
 func (v *View) job(container *corev1.Container, s Settings, nodes []string) *v1beta1.ImagePullJob {
 	selector := v.Selector.DeepCopy()
 	updated := metav1.LabelSelectorRequirement{Key: apps.LabelRevision, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v.Update.Name, v.hash()}}
@@ -47,7 +47,8 @@ func (v *View) job(container *corev1.Container, s Settings, nodes []string) *v1b
 	return out
 }
 
-// hash returns the hash at the end of the revision's name, the value by which some kinds label their Pods.
+// hash returns the hash at the end of the update revision's name. Some kinds use only this hash as the label value of
+// Pods.
 func (v *View) hash() string { return v.Update.Name[strings.LastIndex(v.Update.Name, "-")+1:] }
 
 // secrets returns the names of the template's pull secrets, each name once.

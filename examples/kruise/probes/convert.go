@@ -1,5 +1,5 @@
-// Package probes answers "what do PodProbeMarkers and NodePodProbes mean?": the package reads and writes both kinds in
-// the terms of package probing, for the controllers and for the node agent.
+// Package probes converts PodProbeMarkers and NodePodProbes to the types of package probing and back, for the
+// controllers and for the node agent.
 package probes
 
 import (

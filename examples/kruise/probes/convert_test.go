@@ -31,7 +31,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestResolve: a marker that admission would refuse selects no Pod, and writes no condition that has another use.
+// TestResolve: an invalid part of a PodProbeMarker, such as a selector or a condition with another use in Kubernetes,
+// has no effect.
 func TestResolve(t *testing.T) {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "m"}}
 	marker.Spec.Selector = &metav1.LabelSelector{}

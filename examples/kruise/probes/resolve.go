@@ -16,13 +16,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Annotations returns the names of the annotations in which the controllers keep their data on Pods.
+// Annotations returns the names of the annotations in which the controllers store data about probes on Pods.
 func Annotations() probing.Annotations {
 	return probing.Annotations{Ledger: apps.AnnotationProbeMarks, List: apps.AnnotationPodProbeMarkerList}
 }
 
-// Resolve returns what a PodProbeMarker asks for. Invalid probes and an invalid selector have no effect, and nothing of
-// a spec with undecodable fields has an effect. problems says why.
+// Resolve returns the probing.Marker for a PodProbeMarker, without invalid probes and without an invalid selector. A
+// spec with undecodable fields has no effect at all. problems contains the errors.
 func Resolve(obj *v1alpha1.PodProbeMarker) (marker probing.Marker, problems reason.List) {
 	marker = probing.Marker{Namespace: obj.Namespace, Name: obj.Name, Selector: labels.Nothing()}
 	if len(obj.Spec.Undecodable) > 0 { // further checks would only report missing values
@@ -56,7 +56,7 @@ func invalid(obj *v1alpha1.PodProbeMarker, path, detail string) reason.Reason {
 	return reason.Reason{Code: probing.InvalidMarker, Object: reason.ObjectOf("PodProbeMarker", obj), Path: path, Detail: detail}
 }
 
-// hasFault reports whether an error is about a field or a part of the field.
+// hasFault reports whether one of the errors is about the field at path, or about a field below path.
 func hasFault(errs field.ErrorList, path string) bool {
 	return slices.ContainsFunc(errs, func(err *field.Error) bool {
 		rest, isOf := strings.CutPrefix(err.Field, path)

@@ -24,7 +24,8 @@ import (
 
 // These are the reasons why a Pod is not restarted.
 const (
-	// RequestFailed means that a node agent, or the deadline, has ended a request before all containers were recreated.
+	// RequestFailed means that a ContainerRecreateRequest has ended, because of a node agent's error or the deadline,
+	// before all containers were recreated.
 	RequestFailed reason.Code = "RequestFailed"
 	// NoContainer means that a Pod has no container with a requested name.
 	NoContainer reason.Code = "NoContainer"
@@ -34,7 +35,7 @@ const (
 	NeverStarted reason.Code = "NeverStarted"
 	// BeingChanged means that an update of the Pod or a lifecycle hook is in progress and must end before the restart.
 	BeingChanged reason.Code = "BeingChanged"
-	// EarlierRequest means that the request of the previous restart must first be deleted.
+	// EarlierRequest means that the ContainerRecreateRequest of the previous restart must be deleted first.
 	EarlierRequest reason.Code = "EarlierRequest"
 	// NoAgents means that there are no node agents to restart containers, because a feature gate is off.
 	NoAgents reason.Code = "NoAgents"
@@ -45,7 +46,7 @@ const (
 	NotYet reason.Code = "NotYet"
 )
 
-// These are reasons of the condition if no Pod gives a reason.
+// These are the reasons of the condition ContainersRestarted if no Pod has a problem.
 const (
 	Restarting reason.Code = "Restarting"
 	Restarted  reason.Code = "Restarted"
@@ -75,19 +76,19 @@ func Unserved(resource schema.GroupVersionResource) reason.Reason {
 	}
 }
 
-// keepShare is the interval after which a Pod whose containers are being restarted is counted again against its
-// budgets.
+// keepShare is the interval at which the disruption budgets are asked again about a Pod whose containers are being
+// restarted, so that the budgets continue to count the Pod.
 const keepShare = 4 * time.Second
 
-// View is what a reconciliation knows about the restart of a workload. A nil View means that no restart is requested.
+// View contains the state of a requested restart of a workload. A nil View means that no restart is requested.
 type View struct {
 	// Wish is the requested restart; nil if the workload does not have the annotation.
 	Wish *Wish
 	// Off says why no container of the workload can be restarted now. The code of Off is empty if containers can be
 	// restarted.
 	Off reason.Reason
-	// Rest returns the error for which the restart of a Pod was refused, as long as the Pod must wait before the next
-	// attempt, otherwise nil. If Rest itself is nil, no Pod must wait.
+	// Rest returns the error with which the restart of a Pod was refused, as long as the backoff before the next
+	// attempt lasts, and otherwise nil. If the function Rest is nil, no Pod was refused.
 	Rest func(*corev1.Pod) error
 	Now  time.Time
 
@@ -111,7 +112,7 @@ func (v *View) Away(pod *corev1.Pod) bool {
 	return request != nil && IsUnderWay(request)
 }
 
-// Plan says what a reconciliation does for a restart.
+// Plan contains the writes of a reconciliation for a restart, and the condition about the restart.
 type Plan struct {
 	// Wish is the requested restart that the plan carries out.
 	Wish *Wish
@@ -140,11 +141,11 @@ type Rules struct {
 	Paths                               rollout.Paths
 	// Order returns the Pods in the order in which they are restarted.
 	Order func() []*corev1.Pod
-	// Skips reports whether a Pod is about to be deleted, and therefore is not restarted. Nil means that no Pod is
+	// Skips reports whether a Pod is not restarted because the Pod is about to be deleted. If Skips is nil, no Pod is
 	// skipped.
 	Skips func(*corev1.Pod) bool
-	// Keeps reports whether a Pod's containers are not restarted for a reason besides Partition; these Pods are the
-	// last in the order. Nil means that there are no such Pods.
+	// Keeps reports whether a Pod's containers are not restarted for another reason than Partition; these Pods are
+	// the last in the order. If Keeps is nil, there are no such Pods.
 	Keeps func(*corev1.Pod) bool
 }
 
@@ -213,7 +214,7 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	return plan
 }
 
-// joined is a Pod that takes part in the restart: its containers have been or will be restarted.
+// joined is a Pod whose containers have been restarted, or are to be restarted.
 type joined struct {
 	batch.Member
 
@@ -232,7 +233,7 @@ func (v *View) crew(set *podcontrol.Set, pods []*corev1.Pod, skips func(*corev1.
 	return crew
 }
 
-// read fills Keep and Failures of the plan from the Pods of the restart.
+// read sets the fields Keep and Failures of the plan from the Pods to restart.
 func (p *Plan) read(crew []joined) {
 	for i := range crew {
 		if crew[i].Standing == batch.Restarting {
@@ -252,8 +253,8 @@ func (p *Plan) wake(after time.Duration) {
 	}
 }
 
-// tidy fills Remove of the plan with the requests to delete. A request in progress is deleted only if its Pod no longer
-// exists.
+// tidy sets the field Remove of the plan to the ContainerRecreateRequests to delete. A request in progress is deleted
+// only if its Pod no longer exists.
 func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 	active := make(map[types.UID]*corev1.Pod, len(v.requests))
 	if len(v.requests) > 0 {
@@ -261,7 +262,7 @@ func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 			active[set.Active[i].UID] = set.Active[i].Pod
 		}
 		for _, pod := range slices.DeleteFunc(slices.Clone(set.NotSelected), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
-			active[pod.UID] = pod // the Pod may continue to exist, because releasing it may fail
+			active[pod.UID] = pod // removing the owner reference of a Pod may fail, and the Pod then stays
 		}
 	}
 	for uid, request := range v.requests {
@@ -283,8 +284,8 @@ func (w *Wish) isShown(pod *corev1.Pod) bool {
 	return !pod.CreationTimestamp.Time.Before(w.At.Truncate(time.Second)) || batch.IsRestarted(pod, w.Containers, w.At)
 }
 
-// member describes a Pod for the selection of Pods to restart. failure says why the Pod cannot be restarted; the code
-// is empty if the Pod can be restarted.
+// member returns the batch.Member for a Pod, from which package batch chooses the Pods to restart. failure says why
+// the Pod cannot be restarted; the code is empty if the Pod can be restarted.
 func (v *View) member(pod *podcontrol.Pod) (m batch.Member, failure reason.Reason) {
 	m = batch.Member{Name: pod.Name, Available: pod.Available}
 	request := v.requests[pod.UID]
@@ -317,9 +318,9 @@ func (v *View) member(pod *podcontrol.Pod) (m batch.Member, failure reason.Reaso
 	return m, failure
 }
 
-// obstacle returns why a Pod can never be restarted; the code is empty if the Pod can.
+// obstacle returns the reason why a Pod can never be restarted; the code is empty if there is no such reason.
 func (w *Wish) obstacle(pod *corev1.Pod) reason.Reason {
-	const killed = 137 // a container that handles the signal may exit with code 0
+	const killed = 137 // a container that handles SIGTERM may instead exit with code 0
 	for _, name := range w.namesIn(pod) {
 		at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 		switch {
@@ -332,7 +333,7 @@ func (w *Wish) obstacle(pod *corev1.Pod) reason.Reason {
 	return reason.Reason{}
 }
 
-// refusal returns why a Pod cannot be restarted now; the code is empty if the Pod can.
+// refusal returns the reason why a Pod cannot be restarted now; the code is empty if there is no such reason.
 func (v *View) refusal(pod *podcontrol.Pod) reason.Reason {
 	if pod.Updating || pod.State != "" && pod.State != lifecycle.Normal {
 		return reason.Reason{Code: BeingChanged, Detail: "an update of the Pod, or a hook, comes first"}

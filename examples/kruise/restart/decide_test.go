@@ -216,8 +216,8 @@ func removed(requests []*request) (out string) {
 	return out
 }
 
-// TestDecideRemovesRequestsOfGonePods: the request of a deleted Pod is removed, and a request made by another client
-// stays.
+// TestDecideRemovesRequestsOfGonePods: the ContainerRecreateRequest for a deleted Pod is deleted, and a request that
+// another client has created stays.
 func TestDecideRemovesRequestsOfGonePods(t *testing.T) {
 	s := newStory("rrr")
 	s.set.Active = s.set.Active[:1]

@@ -1,5 +1,4 @@
-// Package restart answers "which Pods of a workload have their containers restarted in place now?" for all kinds that
-// keep Pods.
+// Package restart restarts containers of a workload's Pods in place, for all kinds whose controllers create Pods.
 //
 // A user annotates a CloneSet, StatefulSet or DaemonSet with [apps.AnnotationRestartContainers]: a time, and the names
 // of containers. If no names are given, all containers are restarted:
@@ -27,7 +26,7 @@
 //     did not exist. The condition names the missing CustomResourceDefinition, and the restart continues once
 //     ContainerRecreateRequests are served.
 //
-// A request is kept until the Pod's status shows the restart, so that no container is restarted twice if the clock of a
-// Node is behind. A budget counts an admitted disruption only for some seconds, so while a request is in progress, the
-// budget is asked again and again.
+// A request is kept until the Pod's status shows the restart, so that no container is restarted twice if the clock of
+// a Node is behind. A budget counts an admitted disruption only for some seconds, so the controller asks the budget
+// again and again while a request is in progress.
 package restart

@@ -28,7 +28,8 @@ const namePrefix = "restart-"
 
 func nameOf(pod types.UID) string { return namePrefix + string(pod) }
 
-// podOf returns the UID of the Pod that a request is for; ours is false if this package has not made the request.
+// podOf returns the UID of the Pod for which a request was created; ours is false if another client has created the
+// request.
 func podOf(request *v1beta1.ContainerRecreateRequest) (pod types.UID, ours bool) {
 	name, ours := strings.CutPrefix(request.Name, namePrefix)
 	_, marked := request.Annotations[apps.AnnotationRestartContainers]

@@ -103,7 +103,7 @@ func (s *Schedule) neverDue() reason.Reason {
 	}
 }
 
-// longest is the largest number of characters of a value that a reason shows.
+// longest is how many characters of an invalid value an error contains at most.
 const longest = 100
 
 func unreadable(expression string, err error) error {

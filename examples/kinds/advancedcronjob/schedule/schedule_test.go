@@ -306,7 +306,7 @@ func matches(s *cron.SpecSchedule, wall time.Time) bool {
 	return both && wall.Second() == 0 && has(s.Minute, wall.Minute()) && has(s.Hour, wall.Hour()) && has(s.Month, int(wall.Month()))
 }
 
-// FuzzDue compares the result with a check of every minute.
+// FuzzDue compares the result of Due with the slots that a check of every minute finds.
 func FuzzDue(f *testing.F) {
 	for i, begin := range []int64{
 		1774742400 - 86400, // Berlin goes forward
@@ -353,7 +353,7 @@ func FuzzDue(f *testing.F) {
 	})
 }
 
-// compare checks the result for the slots in a window.
+// compare checks the result of Due against the slots in a window.
 func compare(t *testing.T, s *schedule.Schedule, w schedule.Window, slots []time.Time) {
 	t.Helper()
 	d := s.Due(w)
@@ -404,7 +404,7 @@ func FuzzEvery(f *testing.F) {
 	})
 }
 
-// FuzzParse: for any text, the functions return within a short time.
+// FuzzParse: for any schedule text, Parse and the methods of the Schedule return within a short time.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "TZ=", "TZ= * * * * *", "TZ=UTC", "@every", "@every 1h", "0 0 31 2 *", "*/0 * * * *", "1-2-3 * * * *", ",,, , , , ,", "* * * * */9"} {
 		f.Add(text, "Europe/Berlin", true)

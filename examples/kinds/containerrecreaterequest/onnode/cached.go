@@ -20,7 +20,7 @@ import (
 type Cached struct {
 	requests cache.Indexer
 	store    expectations.Store
-	writes   *expectations.Tracker // versions that writes of the status have led to, by Pod
+	writes   *expectations.Tracker // resourceVersions after this agent's writes of statuses, by Pod
 	patch    Patch
 }
 
@@ -42,7 +42,8 @@ func NewCached(requests cache.Indexer, resource schema.GroupResource, patch Patc
 	store := expectations.Store{GroupResource: resource}
 	return &Cached{
 		requests: requests, store: store, patch: patch,
-		// Writes from before the agent's start are not awaited, because each write requires the version that was read.
+		// Writes of an earlier agent process are not awaited, because each write of this process fails with a
+		// conflict if the request has changed since it was read.
 		writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true}),
 	}, nil
 }

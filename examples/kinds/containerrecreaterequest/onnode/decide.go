@@ -30,8 +30,8 @@ const NoRuntimeService reason.Code = "NoRuntimeService"
 // maxMessage is the largest length of a message in bytes.
 const maxMessage = 1024
 
-// turn returns the request for a Pod that must be handled now, or nil if there is none. behind contains the new
-// requests that must wait.
+// turn returns the request for a Pod that must be handled now, or nil if the Pod has no request. behind contains the
+// new requests that must wait.
 func turn(requests []*v1beta1.ContainerRecreateRequest, pod types.UID) (first *v1beta1.ContainerRecreateRequest, behind []*v1beta1.ContainerRecreateRequest) {
 	var mine []*v1beta1.ContainerRecreateRequest
 	var candidates []containerrestart.Candidate

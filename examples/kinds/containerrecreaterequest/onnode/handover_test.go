@@ -70,8 +70,8 @@ func (m *machine) second() {
 	}
 }
 
-// snapshot is written by the manager for OpenKruise's daemon, and lists the instances that are younger than the
-// request.
+// snapshot acts as the manager, which lists the container instances that are younger than the request in the status,
+// for OpenKruise's daemon.
 func (m *machine) snapshot(r *v1beta1.ContainerRecreateRequest) {
 	for _, view := range m.views {
 		if i := m.newest(view.Name); i.ID == view.ID && view.Ready && i.Started.After(r.CreationTimestamp.Time) {
@@ -160,8 +160,8 @@ func theirState(m *machine, r *v1beta1.ContainerRecreateRequest, c v1beta1.Conta
 type handover struct {
 	ordered, force, alone bool
 	minStarted            int32
-	// passes is how often the first daemon has reconciled. dies is true if the daemon ends in the middle of the last
-	// time.
+	// passes is the number of reconciliations by the first daemon. dies is true if the daemon ends in the middle of
+	// the last reconciliation.
 	passes int
 	dies   bool
 }
@@ -176,7 +176,7 @@ func (h handover) run(first, second daemon) (*machine, *v1beta1.ContainerRecreat
 		r.Spec.Containers[0].StatusContext.ContainerID = "containerd://app0"
 		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{OrderedRecreate: h.ordered, ForceRecreate: h.force, MinStartedSeconds: h.minStarted}
 	})
-	if h.alone { // app has ended by itself, and has started again
+	if h.alone { // the container app has ended without a stop, and has started again
 		m.end("app")
 		m.second()
 	}
@@ -197,8 +197,8 @@ func (h handover) run(first, second daemon) (*machine, *v1beta1.ContainerRecreat
 }
 
 // TestHandover: a Node's daemon is replaced at any moment of a request, also between the two writes of a
-// reconciliation: from OpenKruise's daemon to this agent, and back. The request ends successfully, and each container
-// has restarted and was stopped at most once. With forceRecreate, two moments are exceptions, because their status is
+// reconciliation: from OpenKruise's daemon to this agent, and back. The request ends successfully; each container has
+// restarted, and was stopped at most once. With forceRecreate, two moments are exceptions, because their status is
 // ambiguous: OpenKruise's daemon has stopped a container without recording the stop, or this agent has recorded a
 // stop without stopping a container that had restarted by itself.
 func TestHandover(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 
 // Requests provides the requests for a Node's Pods that have not ended.
 type Requests interface {
-	// Of returns the requests for a Pod by name, from a cache; do not modify the requests. wait is the time until the
-	// requests should be read again, if the cache does not show the last PatchStatus yet.
+	// Of returns the requests for a Pod by the Pod's name, from a cache; do not modify the requests. If the cache
+	// does not show the last PatchStatus yet, wait is the time after which the requests should be read again.
 	Of(pod types.NamespacedName) (requests []*v1beta1.ContainerRecreateRequest, wait time.Duration)
 	// PatchStatus writes a request's status if the request has not changed since it was read; otherwise the error is a
 	// conflict.
@@ -68,7 +68,8 @@ func New(requests Requests, options Options) *Restarts {
 	return &Restarts{requests: requests, options: options}
 }
 
-// soon is the wait before the next step after a conflict, after which the cache shows the change.
+// soon is the wait after a conflict before the next step. By then the cache should show the change that caused the
+// conflict.
 const soon = 200 * time.Millisecond
 
 // Work is an agent's work for a Pod: the next step of the Pod's first request.
@@ -76,7 +77,7 @@ func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	requests, wait := r.requests.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	first, behind := turn(requests, pod.UID)
 	if wait > 0 {
-		pod.KeepAll() // a request may still need to stop the containers
+		pod.KeepAll() // stops in progress continue until the cache shows which are wanted
 		return wait, nil
 	}
 	if first == nil || pod.DeletionTimestamp != nil {
@@ -108,7 +109,7 @@ func (r *Restarts) letWait(ctx context.Context, behind []*v1beta1.ContainerRecre
 	return errors.Join(errs...)
 }
 
-// isOutdated reports whether an error shows that the cache is stale, and lacks a change or a deletion.
+// isOutdated reports whether an error shows that the cache is stale: the request has changed, or was deleted.
 func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // carryOn carries out the next step of a request: first the status is written, then the container is stopped.
@@ -149,8 +150,8 @@ func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.Co
 	return containerrestart.Next(wanted, observed, now), nil
 }
 
-// begin starts the stop of a step's container, and sends an event about the Pod. Stops that are in progress for the
-// step continue.
+// begin starts the stop of the container that a step names, and sends an event about the Pod. A stop that is already
+// in progress continues.
 func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
 	var grace *time.Duration
 	if request.Spec.Strategy != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// onNode is the Pod shop/web with requests, and with the container app in the container runtime. Writes to the
+// onNode provides requests for the Pod shop/web, whose container app runs in the container runtime. Writes to the
 // request named refused fail.
 type onNode struct {
 	requests []*v1beta1.ContainerRecreateRequest

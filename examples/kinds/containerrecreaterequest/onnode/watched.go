@@ -22,7 +22,7 @@ import (
 // safe for concurrent use. NewWatched makes a Watched.
 type Watched struct {
 	objects *served.Objects
-	cached  atomic.Pointer[Cached] // nil before the API server has served the kind
+	cached  atomic.Pointer[Cached] // nil until the first list of requests
 }
 
 // NewWatched returns a Watched for the requests of a Node. wake is called with the Pod of each request that was

@@ -1,5 +1,5 @@
-// Package requesttest plays users of Pods with ContainerRecreateRequests. The fault schedules of the manager's part
-// and of the node agent's part of the kind use this package.
+// Package requesttest acts as further clients of Pods with ContainerRecreateRequests. The tests with random faults of
+// the controller and of the node agent use this package.
 package requesttest
 
 import (

@@ -30,7 +30,7 @@ func image(t testing.TB, name string) imagepull.Reference {
 	return ref
 }
 
-// ask adds the claim of a job, as the controller of jobs does.
+// ask adds an image to a NodeImage for a job, as the controller of ImagePullJobs does.
 func ask(t testing.TB, obj *v1beta1.NodeImage, name, uid string, policy imagepull.Policy, now time.Time) (changed bool) {
 	t.Helper()
 	wants := onnode.Wants(&obj.Spec)
@@ -94,7 +94,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestClaims: several jobs share a tag, and each job keeps the result of its own pull.
+// TestClaims: several jobs want the same tag, and each job keeps the result of its own pull.
 func TestClaims(t *testing.T) {
 	obj := &v1beta1.NodeImage{}
 	ask(t, obj, "nginx:1", "a", imagepull.Policy{Timeout: time.Minute, TTL: new(time.Hour)}, noon)
@@ -204,7 +204,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: reading and writing back changes nothing, whatever a NodeImage says.
+// FuzzRoundTrip: reading any NodeImage and writing the same values back changes nothing.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add(`{"images":{"nginx":{"tags":[{"tag":"1","version":3,"ownerReferences":[{"uid":"a"}],"ownerVersions":{"a":2}}]}}}`)
 	f.Add(`{"images":{"":{"tags":[{"tag":""}]},"a/b":{"tags":[{"tag":"x"},{"tag":"x","version":-4}]}}}`)

@@ -40,7 +40,7 @@ func places(spec *v1beta1.NodeImageSpec) (out []place) {
 	return out
 }
 
-// Wants returns the images wanted by a NodeImage, at most imagepull.MostImages.
+// Wants returns the images in the spec of a NodeImage, at most imagepull.MostImages.
 func Wants(spec *v1beta1.NodeImageSpec) (wants []imagepull.Want) {
 	for _, p := range places(spec) {
 		if len(wants) == imagepull.MostImages {
@@ -111,8 +111,8 @@ func policyOf(tag *v1beta1.ImageTagSpec) imagepull.Policy {
 	return policy
 }
 
-// SetWants changes a spec so that the spec contains the wants, and reports whether anything has changed. Tags that
-// already have the wanted owners and version are not modified. owners contains the references for new owners.
+// SetWants changes a spec so that the spec contains exactly the Wants, and reports whether anything has changed. Tags
+// that already have the wanted owners and version are not modified. owners contains the references for new owners.
 func SetWants(spec *v1beta1.NodeImageSpec, wants []imagepull.Want, owners map[imagepull.Owner]corev1.ObjectReference, now time.Time) (changed bool) {
 	wanted := make(map[imagepull.Reference]*imagepull.Want, len(wants))
 	for i := range wants {
@@ -141,7 +141,7 @@ func SetWants(spec *v1beta1.NodeImageSpec, wants []imagepull.Want, owners map[im
 	return changed
 }
 
-// equal reports whether two wants have the same version and the same owners.
+// equal reports whether two Wants have the same version and the same owners.
 func equal(a, b *imagepull.Want) bool {
 	return a.Round == b.Round && slices.EqualFunc(a.Claims, b.Claims, func(c, d imagepull.Claim) bool {
 		return c.Owner == d.Owner && c.Round == d.Round
@@ -170,8 +170,8 @@ func addTag(spec *v1beta1.NodeImageSpec, image imagepull.Reference, want *imagep
 	spec.Images[image.Name()] = in
 }
 
-// setTag changes the owners and the version of a tag. A new owner also changes the creation time and the limits,
-// which become the most patient limits of all owners.
+// setTag changes the owners and the version of a tag. A new owner also changes the creation time, and each limit of
+// the pull becomes the longest timeout or the largest number of retries of all owners.
 func setTag(tag *v1beta1.ImageTagSpec, before, want *imagepull.Want, owners map[imagepull.Owner]corev1.ObjectReference, now time.Time) {
 	known, grows := tag.OwnerReferences, false
 	tag.OwnerReferences, tag.OwnerVersions = nil, nil
@@ -226,8 +226,8 @@ func seconds32(d time.Duration) *int32 {
 	return new(int32(min(max(d/time.Second, 0), 1<<31-1)))
 }
 
-// Look returns the want for an image, if the spec has one, and the report about the image after the check by
-// imagepull.Merge.
+// Look returns the Want for an image, if the spec contains the image, and the Report about the image after the check
+// by imagepull.Merge.
 func Look(obj *v1beta1.NodeImage, image imagepull.Reference, now time.Time) (wants []imagepull.Want, reports []imagepull.Report) {
 	for _, p := range places(&obj.Spec) {
 		if p.image != image {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// breaksf records a broken rule. The schedule fails at its next check.
+// breaksf records a broken rule. The next check of the fault schedule then fails the test.
 func (w *story) breaksf(rule, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,8 +51,8 @@ func asked(spec *v1alpha1.NodePodProbeSpec) map[string]v1alpha1.ContainerProbe {
 	return out
 }
 
-// judgeStatus checks a status before the agent sends it: the status contains only probes of the list that the agent
-// knows, differs from the previous status, and follows the previous status after at least a second.
+// judgeStatus checks a status before the agent sends it: the status contains only probes of the NodePodProbe that the
+// agent has read, differs from the previous status, and follows the previous status after at least a second.
 func (l *lists) judgeStatus(status *v1alpha1.NodePodProbeStatus) {
 	l.mu.Lock()
 	known, last := l.last, l.at
@@ -91,8 +91,8 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// wasSeen reports whether a state is justified: an instance of the Pod has ended, or the probe's command has given
-// the same result in a row as often as the threshold says. A result that was lost does not count.
+// wasSeen reports whether a state is justified: a container instance has ended, or the probe's command has had the
+// same result as many times in a row as the threshold says. A result that the agent has not received does not count.
 func (w *story) wasSeen(slot string, probe v1alpha1.ContainerProbeSpec, s *v1alpha1.ContainerProbeState) bool {
 	uid, _, _ := strings.Cut(slot, " ")
 	failed, threshold := s.State == v1alpha1.ProbeFailed, max(probe.SuccessThreshold, 1)
@@ -123,7 +123,7 @@ func (w *story) wasSeen(slot string, probe v1alpha1.ContainerProbeSpec, s *v1alp
 	return false
 }
 
-// converged checks the final state: the status has exactly the probes of the list, with their true states.
+// converged checks the final state: the status has exactly the probes of the spec, with their true states.
 func (w *story) converged() {
 	final := w.list()
 	wanted, reported := asked(&final.Spec), states(&final.Status)
@@ -136,7 +136,7 @@ func (w *story) converged() {
 		uid, _, _ := strings.Cut(key, " ")
 		i := slices.IndexFunc(w.Nodes.Instances(), func(i faultapi.Instance) bool { return string(i.Pod.UID) == uid && i.Name == probe.ContainerName })
 		if i < 0 {
-			continue // the Pod is gone, and the list is outdated
+			continue // the Pod was deleted, and the spec still contains the Pod
 		}
 		ended, want := w.Nodes.Instances()[i].Exit != nil, v1alpha1.ProbeSucceeded
 		if ended || w.fails[uid+probe.Probe.Exec.Command[0]] {

@@ -29,10 +29,10 @@ import (
 )
 
 // TestFaults runs the agent with a container runtime that fails, loses responses or does not respond, with an
-// outdated list, and with agents that die. A report concerns a probe of the list that the agent knows. A report
-// contains a result of the container's own instance, after as many equal results in a row as the thresholds say. A
-// report is written only if a state or message has changed. In the end the reports contain the true states of the
-// probes.
+// outdated NodePodProbe, and with agents that die. Each report is about a probe of the NodePodProbe that the agent
+// has read. A report contains a result of the container's present instance, after as many equal results in a row as
+// the thresholds say. A report is written only if a state or message has changed. In the end the reports contain the
+// true states of the probes.
 func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
 
 func faults(t testing.TB) chaos.Plan {
@@ -54,8 +54,8 @@ func faults(t testing.TB) chaos.Plan {
 
 type list = v1alpha1.NodePodProbe
 
-// story is the state of one schedule of the test: a Node, two Pods with two containers each, and the list of the
-// Node.
+// story is the state of a fault schedule, that is a test run with random faults: a Node, two Pods with two containers
+// each, and the NodePodProbe of the Node.
 type story struct {
 	*chaos.World
 
@@ -75,7 +75,7 @@ type answer struct {
 
 const home = "home"
 
-// idle sets up the manager's process, which only watches the list.
+// idle sets up the manager's process, which only watches the NodePodProbe.
 func (w *story) idle(ctx context.Context, mgr manager.Manager) error {
 	_, err := mgr.GetCache().GetInformer(ctx, &list{})
 	return err
@@ -239,7 +239,7 @@ func (w *story) list() *list {
 	return found.DeepCopy()
 }
 
-// fill creates the list, or writes a random spec into the list.
+// fill creates the NodePodProbe, or writes a random spec into the NodePodProbe.
 func (w *story) fill() {
 	spec := v1alpha1.NodePodProbeSpec{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

@@ -1,5 +1,4 @@
-// Package onnode is the node agent's part of NodePodProbes: the package runs the probes of a Node and reports the
-// results.
+// Package onnode runs the probes of a NodePodProbe in a node agent, and reports the results.
 package onnode
 
 import (
@@ -86,7 +85,8 @@ func (o *pod) run(ctx context.Context) {
 	}
 }
 
-// longest is the longest wait between two steps of a Pod. A changed list or a result ends the wait.
+// longest is the longest wait between two steps of a Pod. A change of the NodePodProbe, or the result of a check,
+// ends the wait earlier.
 const longest = time.Minute
 
 // step begins the checks that are due, and returns the time until the next step.
@@ -107,7 +107,7 @@ func (o *pod) step(ctx context.Context) time.Duration {
 		o.begin(ctx, &due[i], instanceOf(containers, due[i].Container), clock.Now())
 	}
 	_, wait = o.dueNow(clock.Now())
-	o.probes.Wake() // step can change states without a check, so the results may need a write
+	o.probes.Wake() // Step can change states without a check, so the status may need a write
 	return max(wait, time.Millisecond)
 }
 

@@ -48,7 +48,7 @@ type Event struct {
 type Options struct {
 	// Tell is called with events about containers of Pods; nil means that no events are sent.
 	Tell func(ctx context.Context, e Event)
-	// Rhythm limits how often results are written.
+	// Rhythm limits how often Probes writes results.
 	Rhythm probing.Rhythm
 	// Clock tells the time; nil means the real clock.
 	Clock clock.WithTicker
@@ -60,8 +60,8 @@ type Options struct {
 // seldom delay other checks, and small enough to limit the memory of the agent.
 const atOnce = 64
 
-// Probes runs the probes of a Node, and writes the results. Make Probes with New, and call Wake when the list may have
-// changed.
+// Probes runs the probes of a Node, and writes the results. Make Probes with New, and call Wake when the NodePodProbe
+// may have changed.
 type Probes struct {
 	lists    Lists
 	runtimes Runtimes
@@ -77,7 +77,7 @@ type Probes struct {
 	records map[probing.Slot]probing.Record
 }
 
-// New returns Probes for the list of a Node.
+// New returns Probes for the NodePodProbe of a Node.
 func New(lists Lists, runtimes Runtimes, o Options) *Probes {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -97,7 +97,7 @@ func (c commands) RunOutput(ctx context.Context, id string, command []string, li
 	return prober.Output{ExitCode: out.ExitCode, Stdout: out.Stdout, Stderr: out.Stderr}, err
 }
 
-// Wake makes Probes read the list soon. Wake does not wait.
+// Wake makes Probes read the NodePodProbe soon, and returns at once.
 func (p *Probes) Wake() {
 	select {
 	case p.woken <- struct{}{}:
@@ -169,8 +169,8 @@ func (p *Probes) pause(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// step starts and ends probes according to the list, and writes the results if they have changed. after is the time
-// until the next step.
+// step starts and ends probes according to the NodePodProbe, and writes the results if they have changed. after is
+// the time until the next step.
 func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Duration, err error) {
 	list := p.lists.List()
 	var entries []probing.Entry
@@ -188,7 +188,8 @@ func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Durat
 	if !out.Write {
 		return out.After, nil
 	}
-	// A failed write counts for Rhythm too, because a failed request costs the API server as much.
+	// A failed write also counts for the limit in Rhythm, because a failed request costs the API server as much as a
+	// successful request.
 	*written = now
 	if err := p.lists.PatchStatus(ctx, list.UID, probes.StatusOf(out.Reports)); err != nil {
 		return 0, err
@@ -197,7 +198,7 @@ func (p *Probes) step(ctx context.Context, written *time.Time) (after time.Durat
 	return max(out.After, 0), nil
 }
 
-// follow starts the probes of new Pods, and ends the probes of Pods that are not in the list any more.
+// follow starts the probes of new Pods, and ends the probes of Pods that are not in the NodePodProbe any more.
 func (p *Probes) follow(ctx context.Context, entries []probing.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +229,7 @@ func (p *Probes) follow(ctx context.Context, entries []probing.Entry) {
 	}
 }
 
-// tell sends events about probes whose written state has changed.
+// tell sends events about probes whose state in the status has changed.
 func (p *Probes) tell(ctx context.Context, before, after []probing.Report, entries []probing.Entry) {
 	if p.options.Tell == nil {
 		return

@@ -26,7 +26,7 @@ type Watched struct {
 	wake    func()
 
 	mu      sync.Mutex
-	view    *served.View // nil before the API server has served the kind
+	view    *served.View // nil until the NodePodProbe can be read
 	current *v1alpha1.NodePodProbe
 }
 
@@ -89,8 +89,8 @@ func (w *Watched) Missing() reason.Reason { return w.objects.Missing() }
 // Start watches the NodePodProbe until the context ends.
 func (w *Watched) Start(ctx context.Context) error { return w.objects.Start(ctx) }
 
-// changed takes over the object from the informer's store, or forgets the object if the store does not contain the
-// object any more.
+// changed reads the NodePodProbe again from the informer's store, or forgets the NodePodProbe if the store does not
+// contain the object any more.
 func (w *Watched) changed(any) {
 	w.mu.Lock()
 	view := w.view
@@ -106,7 +106,7 @@ func (w *Watched) changed(any) {
 	w.wake()
 }
 
-// keep replaces the known object by the given object, unless the known object is newer.
+// keep replaces the known NodePodProbe by the given object, unless the known NodePodProbe is newer.
 func (w *Watched) keep(object any) {
 	list, ok := object.(*v1alpha1.NodePodProbe)
 	if !ok {

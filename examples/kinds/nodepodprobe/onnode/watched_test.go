@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/node/probing"
 )
 
-// TestRead: the agent reads lists in the form that OpenKruise writes, and runs no probe of a list that cannot be
-// decoded.
+// TestRead: the agent reads NodePodProbes in the form that OpenKruise writes, and runs no probe of a NodePodProbe
+// that cannot be decoded.
 func TestRead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spec string
@@ -105,7 +105,7 @@ func TestInstanceOf(t *testing.T) {
 	}
 }
 
-// FuzzList: with any list, the agent does not panic, and every check goes to the IP address of the Pod.
+// FuzzList: with any NodePodProbe, the agent does not panic, and every check goes to the IP address of the Pod.
 func FuzzList(f *testing.F) {
 	f.Add(`{"podProbes":[{"name":"x","namespace":"a","uid":"u","IP":"10.0.0.1","probes":[{"name":"m#p","containerName":"app","probe":{"httpGet":{"host":"10.9.9.9","port":"80","path":"//h/x"}}}]}]}`)
 	f.Add(`{"podProbes":[{"uid":"u","IP":"::1","probes":[{"name":"","probe":{"grpc":{"port":80},"periodSeconds":-5}},{"probe":{"tcpSocket":{"port":0}}}]},{"uid":"u","IP":"10.0.0.2","probes":[null]}]}`)

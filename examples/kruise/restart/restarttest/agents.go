@@ -1,5 +1,5 @@
-// Package restarttest answers "do restarts of a workload's containers keep their promises under faults?" for the fault
-// schedules of package chaos, for workloads of any kind.
+// Package restarttest tests restarts of a workload's containers in the fault schedules of package chaos (test runs
+// with random faults), for workloads of any kind.
 package restarttest
 
 import (
@@ -37,7 +37,8 @@ type (
 // patience is how long the agents wait for a stopped container.
 const patience = 2 * time.Minute
 
-// Agents act as the node agents in a fault schedule, and as the users that request restarts. New returns Agents.
+// Agents act as the node agents in a fault schedule, a test run with random faults, and as the users that request
+// restarts. New returns Agents.
 type Agents struct {
 	*chaos.World
 
@@ -85,7 +86,7 @@ func (a *Agents) install(ctx context.Context, is bool) {
 	}
 }
 
-// Ask sets or removes the restart annotation in an owner, and leaves the write to the caller. Sometimes Ask also
+// Ask sets or removes the restart annotation in an owner; the caller must write the owner. Sometimes Ask also
 // installs or removes the CRD of ContainerRecreateRequests.
 func (a *Agents) Ask(ctx context.Context, owner client.Object) {
 	if a.Chance(15) {
@@ -187,20 +188,20 @@ func (a *Agents) isAway(pod *corev1.Pod, but types.UID) bool {
 	return false
 }
 
-// View is the state of a workload in which a reconciliation decides.
+// View is the state of a workload on which a reconciliation's decision depends.
 type View struct {
 	Owner client.Object
 	Pods  []*corev1.Pod
 	// IsAvailable reports whether a Pod is available.
 	IsAvailable func(*corev1.Pod) bool
-	// Least is how many available Pods a write must leave.
+	// Least is the smallest number of Pods that must be available after a write.
 	Least  int
 	Paused bool
 }
 
 // Judge checks a controller's write of a request: a restart must have been requested, must not restart a Pod twice,
-// and must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod is
-// gone.
+// and must leave enough available Pods. A request on which an agent is working may be deleted only if its Pod no
+// longer exists.
 func (a *Agents) Judge(x *chaos.Write, v View) {
 	created, isNew := x.After.(*request)
 	removed, existed := x.Before.(*request)
@@ -266,8 +267,8 @@ func hasRestarted(pod *corev1.Pod, at time.Time, containers []v1beta1.ContainerR
 	return true
 }
 
-// Converged judges the final state: no request is in progress and, if the rules allow all Pods to restart, each Pod has
-// been restarted or its request has failed, and the condition says so.
+// Converged checks the final state: no request is in progress and, if the rules allow all Pods to restart, each Pod
+// has been restarted or its request has failed, and the condition is right.
 func (a *Agents) Converged(owner client.Object, conditions v1beta1.Conditions, pods []*corev1.Pod, all bool) {
 	text, wanted := owner.GetAnnotations()[apps.AnnotationRestartContainers]
 	c := conditions.Find(apps.ConditionContainersRestarted)
@@ -287,7 +288,7 @@ func (a *Agents) Converged(owner client.Object, conditions v1beta1.Conditions, p
 	if !wanted || !all {
 		return
 	}
-	waits := false // for the CRD to be installed
+	waits := false // the restart waits for the CRD
 	for _, pod := range pods {
 		if hasRestarted(pod, timeOf(text), containersOf(pod, text)) {
 			continue
