@@ -92,7 +92,8 @@ func atMost(text string) func(*policyv1beta1.PodUnavailableBudgetSpec) {
 	return func(s *policyv1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.Parse(text)) }
 }
 
-// untilCounted waits for a status: total, desired, current, allowed.
+// untilCounted waits until the status of a budget has the given numbers, in this order: total, desired, current and
+// allowed.
 func (c *cluster) untilCounted(name string, want ...int32) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// content is the part of a SidecarSet that its revisions record. Fields that are not set are null, as OpenKruise
-// writes them.
+// content is the part of a SidecarSet that its revisions record. In JSON, fields that are not set are null, as
+// OpenKruise writes such fields.
 type content struct {
 	Volumes          []corev1.Volume                  `json:"volumes"`
 	Containers       []pub.SidecarContainer           `json:"containers"`
