@@ -168,7 +168,7 @@ func layers() []layer {
 		{"examples/cli/output", free, ""},
 		{"examples/cli/seams", free, "examples/apis/... examples/cli/facts examples/cli/fields"},
 		{"examples/cli/cause", pure, "examples/apis/... examples/cli/facts examples/cli/fields examples/cli/progress pvc reason"},
-		{"examples/cli/forecast", pure, "examples/apis/... examples/cli/cause examples/cli/fields examples/cli/progress podstate reason"},
+		{"examples/cli/forecast", pure, "examples/apis/... examples/cli/cause examples/cli/fields examples/cli/progress ordinals podstate reason"},
 		{"examples/cli/foresee", free, "KIT examples/admission examples/apis/... examples/cli/forecast examples/controllers/podreadiness examples/kind examples/kinds/* examples/kruise examples/workloads testing/faultapi testing/rehearsal"}, // all controllers of a preview
 		{"examples/cli/...", free, "examples/apis/... examples/cli/... reason rollout/partition"}, // imports no controller
 		{"examples/internal/hostile", free, "examples/apis/..."},

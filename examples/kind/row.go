@@ -44,7 +44,7 @@ type Row struct {
 	// Scaled is true if the kind has a scale subresource. Protected is true if webhooks can refuse deletions of its
 	// objects.
 	Scaled, Protected bool
-	// Reach is set for a cluster-scoped kind. The text says how objects of the kind affect other users, for example:
+	// Reach is set for a cluster-scoped kind. The text says how objects of the kind affect further users, for example:
 	// "puts containers into Pods of every namespace". Secret is the reason why not every user may read objects of the
 	// kind; empty if every user may read the objects.
 	Reach, Secret string
@@ -69,11 +69,11 @@ type Row struct {
 	// with revisions.
 	Metrics func(registry prometheus.Registerer, kind string) (*metrics.Controller, error)
 	// Setup adds the controller to a manager. The controller writes with c, which must read from the manager's cache.
-	// Setup is nil for a kind of which this project has only admission and conversion.
+	// Setup is nil for a kind with only admission and conversion in this project.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 	// Cached lists types, with functions that copy the fields that the controller reads into the objects of the
 	// manager's cache. The cache keeps all fields of objects of a type that no row lists. If several rows list a
-	// type, the cache keeps each field that any of the rows needs.
+	// type, the cache keeps each field needed by any row.
 	Cached []Cached
 	// OpensGate is true if the controller itself opens the readiness gates of its Pods.
 	OpensGate bool

@@ -55,7 +55,7 @@ func newMaker(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.
 	return m
 }
 
-// create sends an object to the API server, in the version that the API server prefers for the kind, and prints the
+// create sends an object to the API server, in the API server's preferred version of the kind, and prints the
 // created object.
 func (m *maker) create(cmd *cobra.Command, gk schema.GroupKind, content fields.Object) error {
 	dryRun, err := cmdutil.GetDryRunStrategy(cmd)

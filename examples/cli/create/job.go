@@ -74,7 +74,7 @@ func (m *maker) job(args []string, image, from string, gk schema.GroupKind) (fie
 	return fromSchedule(source, args[0], gk)
 }
 
-// fromImage returns a job with one container, which has the job's name.
+// fromImage returns a job with a single container of the job's name.
 func fromImage(namespace, name, image string, command []string) fields.Object {
 	container := fields.Object{"name": name, "image": image}
 	if len(command) > 0 {

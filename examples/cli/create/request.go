@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
-// request contains the flags of the command that restarts containers.
+// request contains the flags of the command for restarts of containers.
 type request struct {
 	name, pod    string
 	containers   []string

@@ -39,7 +39,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the controller's user agent, and the source of its events.
+// ControllerName is the controller's user agent, and the source of events.
 const ControllerName = "container-launch-priority-controller"
 
 // BarrierOfAnother means that a ConfigMap with the name that the Pod's containers need has another owner or no owner.
@@ -49,7 +49,7 @@ const BarrierOfAnother reason.Code = "BarrierOfAnother"
 // name is the name of the reconcile loop.
 const name = "launch-priority"
 
-// Reconciler opens the barriers of Pods, so that their containers start in order.
+// Reconciler opens the barriers of Pods, so that containers start in order.
 type Reconciler struct {
 	order   *launchorder.Order
 	client  client.Client // reads Pods from the cache, writes to the API server
@@ -62,7 +62,7 @@ type Reconciler struct {
 	barriers map[types.NamespacedName]barrier
 }
 
-// barrier contains what the process remembers about the ConfigMap of a Pod.
+// barrier contains the knowledge of the process about the ConfigMap of a Pod.
 type barrier struct {
 	pod, uid types.UID
 	opened   map[string]string
@@ -83,7 +83,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
 }
 
-// refused returns the back-off for requests that the API server refuses. Such a request is tried again with growing
+// refused returns the back-off for requests refused by the API server. Such a request is tried again with growing
 // delays.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
@@ -227,11 +227,11 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}
-	known.opened = r.order.Opened(pod, object.Data) // keys that users have added are not remembered
+	known.opened = r.order.Opened(pod, object.Data) // keys added by users are not remembered
 	return known, nil
 }
 
-// owner is the kind of owner that an existing ConfigMap has.
+// owner is the kind of owner of an existing ConfigMap.
 type owner int
 
 const (
