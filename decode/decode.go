@@ -97,7 +97,8 @@ func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 }
 
 // Marshal encodes a struct that was decoded by [Fields], and returns an error if there were problems: writing the
-// struct would lose the undecodable fields. Convert the struct to a type without MarshalJSON.
+// struct would lose the undecodable fields. The caller must convert the struct to a type without the method MarshalJSON,
+// because the encoder would call that method again and again.
 func Marshal(plain any, problems []Problem) ([]byte, error) {
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("what was not decoded in full cannot be written: %w", problems[0])

@@ -81,7 +81,8 @@ func (s *Standing) isOf(set *Set) error {
 	return why
 }
 
-// Flip returns the change that finishes a hot upgrade: the earlier working containers get the empty image. Flip may be
+// Flip returns the change that finishes a hot upgrade: the containers that worked before the upgrade get the image of
+// an idle container. Flip may be
 // called only if s.Flip is true. The error is NotRead, as for Upgrade.
 func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
 	if err := s.isOf(set); err != nil {

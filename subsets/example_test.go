@@ -170,8 +170,8 @@ func plan(
 	}
 }
 
-// Example_ratio runs seven of ten Pods on spot Nodes. When the cloud has no more spot Nodes, new Pods go to the other
-// Nodes, and move back when there are spot Nodes again.
+// Example_ratio runs seven of ten Pods on spot Nodes. When the cloud has no more spot Nodes, new Pods are created on
+// on-demand Nodes. When there are spot Nodes again, Pods on spot Nodes replace the surplus of on-demand Nodes.
 func Example_ratio() {
 	crawler := &Crawler{Replicas: 6, Spot: 7, OnDemand: 3, LeastOnDemand: 2}
 	var pods []*corev1.Pod

@@ -18,7 +18,8 @@ type Keys struct {
 	CACert, CAKey []string
 	// Cert is the leaf (the serving certificate), and Key its private key.
 	Cert, Key []string
-	// NextCACert and NextCAKey are the authority that will sign leaves after the overlap.
+	// NextCACert and NextCAKey are the next authority. The CA bundle contains the certificate already, and the authority
+	// signs leaf certificates once all clients have had the time to load the bundle.
 	NextCACert, NextCAKey string
 	// OldCACerts are the certificates of authorities that no longer sign leaves but are still in the CA bundle.
 	OldCACerts string

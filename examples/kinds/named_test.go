@@ -32,7 +32,7 @@ func mayName() map[string]string {
 }
 
 // TestKindsAreNamedInTheirRooms: shared code contains no list of kinds and no switch over kinds, because each new
-// kind would need a change there. Shared code uses the fields of the rows instead.
+// kind would need a change there. Shared code asks the fields of the kinds' kind.Rows instead.
 func TestKindsAreNamedInTheirRooms(t *testing.T) {
 	names, used := map[string]bool{}, map[string]bool{}
 	for _, row := range kinds.All() {

@@ -268,7 +268,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 	}
 }
 
-// slowJudge is a slow API server.
+// slowJudge is a client.Writer whose requests take as long as requests to a slow API server.
 type slowJudge struct {
 	client.Writer
 

@@ -151,8 +151,8 @@ func (f *fixture) pullSecret(name string) {
 	}
 }
 
-// TestPullsThroughKubelet: a Pod with an image volume makes the kubelet pull a private image with the Secret of the
-// job. A pull without the Secret fails with a reason, even if the image is already on the Node.
+// TestPullsThroughKubelet: a Pod with an image volume makes the kubelet pull a private image with the pull
+// Secret of the ImagePullJob. A pull without the Secret fails with a reason, even if the image is already on the Node.
 func TestPullsThroughKubelet(t *testing.T) {
 	f := start(t)
 	f.pullSecret("registry")

@@ -253,7 +253,8 @@ type subClient struct {
 	b *boundClient
 }
 
-// Create creates the subresource, such as an eviction or a binding. The response does not contain the object's version.
+// Create creates the subresource, such as an eviction or a binding. The response does not contain the resourceVersion
+// of the object.
 func (s *subClient) Create(ctx context.Context, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
 	dryRun := (&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun
 	return s.b.send(obj, dryRun, false, func() error { return s.SubResourceClient.Create(ctx, obj, body, opts...) })

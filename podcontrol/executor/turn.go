@@ -306,7 +306,7 @@ func (t *Turn[O]) Unfinished() error {
 	for i := range active {
 		pod := &active[i]
 		switch {
-		// earlier refusals do not matter, because no change of an unreadable Pod is tried
+		// no write to an unreadable Pod is tried, so earlier refusals of such writes are not reported
 		case pod.Unreadable != nil:
 			if pod.Updating || !pod.Ready || !pod.Updated {
 				errs = append(errs, pod.Unreadable)

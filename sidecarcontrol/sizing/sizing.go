@@ -102,7 +102,7 @@ func Compile(p Policy) (*Sizes, error) {
 	return s, nil
 }
 
-// Selects reports whether a container of this name is a target.
+// Selects reports whether the sidecar's resources are computed from the resources of a container with this name.
 func (s *Sizes) Selects(container string) bool { return s.names.MatchString(container) }
 
 // Of computes the resources of a sidecar from the resources of the target containers. If any target container has no

@@ -57,7 +57,7 @@ const objectLabel = "bench"
 // Namespace is the namespace of all objects and Pods of a run.
 const Namespace = metav1.NamespaceDefault
 
-// Shape has the settings of a workload object that the bench changes.
+// Shape has the settings that the bench varies in a workload object.
 type Shape struct {
 	Name string
 	Pods int

@@ -327,7 +327,8 @@ func TestCacheReads(t *testing.T) {
 	}
 }
 
-// TestTwoResourcesOfOnePlural: kinds of two groups with the same name are two resources, each with its own objects.
+// TestTwoResourcesOfOnePlural: two kinds of the same name in different API groups are two resources, each with its own
+// objects.
 func TestTwoResourcesOfOnePlural(t *testing.T) {
 	s := newStage(t, &corev1.Event{}, &eventsv1.Event{})
 	s.must(s.user.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))

@@ -400,7 +400,7 @@ func (n *Nodes) RunAll() bool {
 	return changed
 }
 
-// start starts the next container of a Pod, in the version of the Pod that the kubelet has.
+// start starts a new instance of the container, by the version of the Pod that the kubelet has.
 func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Time) {
 	c.restarts++
 	c.started = now

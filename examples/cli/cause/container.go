@@ -50,7 +50,7 @@ func weight(code reason.Code) int {
 	return 0
 }
 
-// container returns the cause of a single container; the result is false if the container has no cause.
+// container returns the reason why a container does not run or is not ready; the result is false if there is none.
 func (f *Facts) container(pod *corev1.Pod, s *corev1.ContainerStatus, word string) (Cause, bool) {
 	name := word + s.Name
 	switch {

@@ -55,8 +55,8 @@ type Spec struct {
 	Reserved []intstr.IntOrString `json:"reserved,omitempty"`
 	// Partition is how many Pods stay at the old revision: the Pods with the lowest ordinals.
 	Partition int `json:"partition,omitempty"`
-	// MaxUnavailable is how many ordinals may lack an available Pod, including the Pods that the operator takes out of
-	// service. 0 means 1.
+	// MaxUnavailable is how many ordinals may be without an available Pod at the same time. Pods that the operator takes
+	// out of service count too. 0 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// AskMatchMaker makes the operator put the label games.example.com/hold=match on Pods. Before a Pod is updated or
 	// deleted, the operator sets the Pod's label games.example.com/state to PreparingUpdate or PreparingDelete, and

@@ -31,8 +31,8 @@ func (r *Reconciler) started(v *view, d decision, run Run) {
 	r.tellMissed(v, d)
 }
 
-// refused sends events about a slot whose run cannot be started because another owner's object has the name. The
-// controller does not try to start this slot again.
+// refused sends events about a scheduled time whose run cannot be started, because an object with the name of the run
+// exists and has another owner. The controller does not try to start this run again.
 func (r *Reconciler) refused(v *view, d decision, run Run) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.Refused = d.Slot })
 	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventNameTaken, "a %s %s is there that is not controlled by this AdvancedCronJob: the run of %s is left out",

@@ -33,7 +33,7 @@ func validateCreate(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList
 }
 
 // validateUpdate returns the errors in an update: a changed template, and all errors of [validateCreate] except about
-// the name. Errors in the spec that old has too, at the same path with the same value, are left out.
+// the name. An error is left out if old has the same error, at the same path with the same value.
 func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj, now), validateSpec(old, now))
 	next, stored := &obj.Spec.Template, &old.Spec.Template

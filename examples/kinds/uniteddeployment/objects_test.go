@@ -39,7 +39,7 @@ const (
 	podMeta = "        template:\n          metadata: {labels: {app: web}}\n"
 )
 
-// in returns the edit that adds lines to the YAML of a subset.
+// in returns a text of the YAML and its replacement, which appends lines to a subset.
 func in(subset string, lines ...string) []string {
 	return []string{subset, subset + "      " + strings.Join(lines, "\n      ") + "\n"}
 }

@@ -29,9 +29,9 @@ const (
 
 // spares are places, that is rights to create a Pod in a subset, that were taken and written into the status in
 // advance, before their Pods are created. If many Pods are created at the same time, most Pods without a name get
-// such a place, and their requests need not wait for a write. Unused places are freed within subsets.RenewedAfter.
-// The places of a process that has died are freed in the same way as the places of Pods that were never created.
-// Spares are safe for concurrent use.
+// such a place, and their requests need not wait for a write. An unused place is freed at the latest when
+// subsets.RenewedAfter has passed since the place was taken. The places of a process that has died are freed in the
+// same way as the places of Pods that were never created. Spares are safe for concurrent use.
 type spares struct {
 	clock clock.PassiveClock
 	calls chan pool // versions that need further places

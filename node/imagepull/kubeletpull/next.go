@@ -169,8 +169,8 @@ func (s *pass) pull(w *imagepull.Want, before []imagepull.Report, unsupported er
 	return out, name
 }
 
-// begun returns the time when the kubelet could begin: the creation of the Pod or, if later, the time when the
-// scheduler has bound the Pod to the Node.
+// begun returns the earliest time at which the kubelet could begin to pull for a Pod: the creation of the Pod or, if
+// later, the time when the scheduler bound the Pod to the Node.
 func begun(pod *corev1.Pod) time.Time {
 	at := pod.CreationTimestamp.Time
 	for _, c := range pod.Status.Conditions {
