@@ -611,11 +611,11 @@ func imagePullJobMutants() []mutant {
 	return []mutant{
 		{
 			"a Pod that was evicted after its pull is created again", "examples/kinds/imagepulljob/decide_memory.go",
-			"if o.Memory.pulled[key] && (", "if o.Memory.pulled[key] && o.Now.IsZero() && (", test("TestPulledStays"),
+			"\tcase isPulled:\n\tcase isFull:", "\tcase isPulled:\n\t\treturn node\n\tcase isFull:", test("TestPulledStays"),
 		},
 		{
 			"a Pod is created for a Node that is being drained", "examples/kinds/imagepulljob/decide_memory.go",
-			"|| t.Node.Spec.Unschedulable) {", ") {", test("TestPulledStays"),
+			"o.Settings.policy.Keep && !t.Node.Spec.Unschedulable {", "o.Settings.policy.Keep {", test("TestPulledStays"),
 		},
 		{
 			"a new Node of the same name counts as pulled", "examples/kinds/imagepulljob/decide_memory.go",
@@ -623,7 +623,7 @@ func imagePullJobMutants() []mutant {
 		},
 		{
 			"full Nodes get more Pods at once than the parallelism allows", "examples/kinds/imagepulljob/decide_pods.go",
-			"left := why.LastTransitionTime.Add(patience).Sub(o.Now)", "left := -patience", test("TestFullNodes"),
+			"left := since.Add(patience).Sub(o.Now)", "left := since.Sub(since)", test("TestFullNodes"),
 		},
 		{
 			"a full Node keeps its place before other Nodes", "examples/kinds/imagepulljob/decide_memory.go",
@@ -632,6 +632,31 @@ func imagePullJobMutants() []mutant {
 		{
 			"Pods that only hold an image use up the quota of their job", "examples/kinds/imagepulljob/decide.go",
 			`o.makeRoom(targets, nodes, d)`, "", test("TestQuota"),
+		},
+		{
+			"a failed attempt keeps the quota from the next attempt", "examples/kinds/imagepulljob/decide_memory.go",
+			"if o.Memory.isShort && len(d.Create) > before &&", "if o.Memory.isShort && len(d.Create) < before &&", test("TestRetriesUnderQuota"),
+		},
+		{
+			"Pods give way again and again while nothing may be created", "examples/kinds/imagepulljob/decide_memory.go",
+			"if !o.Memory.isShort || o.IsResting ||", "if !o.Memory.isShort ||", test("TestRoomIsMadeOnce"),
+		},
+		{
+			"a full Node is first when its time to try again has come", "examples/kinds/imagepulljob/decide_memory.go",
+			"\t\td.Memory.full[key] = refused\n\t\tif wait := refused.at.Add(fullFor).Sub(o.Now); wait > 0 && node.NotReady == \"\" {",
+			"\t\tif wait := refused.at.Add(fullFor).Sub(o.Now); wait > 0 && node.NotReady == \"\" {\n\t\t\td.Memory.full[key] = refused", test("TestFullNodesStayLast"),
+		},
+		{
+			"a Node without room for an image loses the image that the Node has", "examples/kinds/imagepulljob/decide_pods.go",
+			"renews && node.NotReady == \"\" {", "renews {", test("TestRenewalWaits"),
+		},
+		{
+			"an image that was lost counts as a failed pull", "node/imagepull/kubeletpull/record.go",
+			"out.Answers = append(out.Answers, answer(a))", "_ = a", test("TestLostImages"),
+		},
+		{
+			"a missing Pod is created beyond the parallelism", "examples/kinds/imagepulljob/decide_memory.go",
+			"if len(next.Create) > 0 { //", "if len(next.Create) > 0 && d.Create == nil {\n\t\t\td.Create = next.Create\n\t\t}\n\t\tif len(next.Create) < 0 { //", of,
 		},
 		{
 			"the kubelet pulls for a job that has ended", "examples/kinds/imagepulljob/decide_pods.go",

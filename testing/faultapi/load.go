@@ -74,8 +74,10 @@ func (n *Nodes) breakImages(pods []*corev1.Pod) {
 			spec := p.specOf(status.Name)
 			switch {
 			case spec == nil:
-			case isStuck(&status, spec) && awaitsImage(status.State.Waiting.Reason):
+			case isStuck(pod, &status, spec) && awaitsImage(status.State.Waiting.Reason):
 				awaited[imagename.Full(spec.Image)] = true
+			case status.State.Running != nil && !strings.HasPrefix(status.Image, "sha256:"):
+				runs[imagename.Full(status.Image)] = true
 			case status.State.Running != nil:
 				runs[imagename.Full(spec.Image)] = true
 			}
@@ -98,9 +100,17 @@ func awaitsImage(reason string) bool {
 
 // isStuck reports whether a container cannot start because of its image or its configuration. In all other waiting
 // states, such as ContainerCreating and CrashLoopBackOff, the kubelet starts the container soon.
-func isStuck(status *corev1.ContainerStatus, spec *corev1.Container) bool {
+//
+// After an update in place, the status names the image of the last instance. The state is about the image of the spec
+// if the kubelet has seen the newest spec, or names that image in its message.
+func isStuck(pod *corev1.Pod, status *corev1.ContainerStatus, spec *corev1.Container) bool {
 	waiting := status.State.Waiting
-	if waiting == nil || status.Image != "" && imagename.Full(status.Image) != imagename.Full(spec.Image) {
+	if waiting == nil {
+		return false
+	}
+	isSame := status.Image == "" || imagename.Full(status.Image) == imagename.Full(spec.Image)
+	hasSeen := pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration == pod.Generation || strings.Contains(waiting.Message, spec.Image)
+	if !isSame && !hasSeen {
 		return false
 	}
 	return awaitsImage(waiting.Reason) || slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "RunContainerError"}, waiting.Reason)
@@ -113,7 +123,7 @@ func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
 	if spec == nil {
 		return nil
 	}
-	if isStuck(status, spec) {
+	if isStuck(p.view, status, spec) {
 		return &container{image: spec.Image, id: id, restarts: status.RestartCount, stuck: true, kept: status.DeepCopy(), resources: spec.Resources}
 	}
 	if id == "" {

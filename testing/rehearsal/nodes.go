@@ -113,12 +113,12 @@ func (n *nodes) sync(ref podRef) {
 	}
 }
 
-// isDown reports whether a Node is not ready: its kubelet does nothing, and its Pods stay as they are, also Pods that are
-// being deleted.
+// isDown reports whether the kubelet of a Node has not reported for a while: its Pods stay as they are, also Pods that are
+// being deleted. The kubelet of a Node that reports itself as not ready still works.
 func (n *nodes) isDown(name string) bool {
 	node, _ := n.server.Stored(&corev1.Node{}, client.ObjectKey{Name: name}).(*corev1.Node)
 	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	})
 }
 

@@ -228,6 +228,9 @@ func TestRunOnSickNodes(t *testing.T) {
 		}}
 		return pod
 	}
+	stuck := waits("app:good") // the kubelet has seen the new image, and the status still names the image of the last instance
+	stuck.Generation, stuck.Status.ObservedGeneration = 2, 2
+	stuck.Status.ContainerStatuses[0].ContainerID = "containerd://1"
 	down := node("a")
 	down.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 	deleted := running(true)
@@ -240,6 +243,7 @@ func TestRunOnSickNodes(t *testing.T) {
 	}{
 		"the image cannot be pulled":         {node("a"), waits("app:bad"), false, false},
 		"a new image":                        {node("a"), waits("app:good"), true, false},
+		"a new image that cannot be pulled":  {node("a"), stuck, false, false},
 		"a new image on a Node that is down": {down, waits("app:good"), false, false},
 		"deleted on a Node":                  {node("a"), deleted, false, true},
 		"deleted on a Node that is down":     {down, deleted, true, false},

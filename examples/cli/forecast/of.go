@@ -312,6 +312,9 @@ func (f *forecast) claims() (out []Claim) {
 		delete(before, key)
 		switch {
 		case was == nil || was.UID != claim.UID:
+			if was != nil {
+				out = append(out, Claim{Name: claim.Name, Action: "delete"})
+			}
 			out = append(out, Claim{Name: claim.Name, Action: "create", Detail: size.String()})
 		case claim.DeletionTimestamp != nil && was.DeletionTimestamp == nil:
 			out = append(out, Claim{Name: claim.Name, Action: "delete"})
@@ -356,7 +359,17 @@ func (f *forecast) isOwnClaim(claim *corev1.PersistentVolumeClaim, used map[stri
 		}
 	}
 	base, _, isNumbered := ordinals.ParseName(claim.Name)
-	return f.Kind.Kind == "StatefulSet" && isNumbered && strings.HasSuffix(base, "-"+f.Name)
+	if f.Kind.Kind != "StatefulSet" || !isNumbered {
+		return false
+	}
+	for _, object := range []map[string]any{f.Before.Object, f.After.Object} {
+		for _, template := range fields.List(object, "spec.volumeClaimTemplates") {
+			if base == fields.String(template, "metadata.name")+"-"+f.Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // budgets returns the state before the change of each budget that was written during the rollout and covers changed

@@ -169,8 +169,9 @@ func TestClaimsOfStatefulSets(t *testing.T) {
 	uses := pod("web-0", "1")
 	uses.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
 	in := input("StatefulSet", "InPlaceIfPossible", []*corev1.Pod{uses}, []*corev1.Pod{uses})
+	in.After.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "data"}}}
 	in.Before.Claims = []*corev1.PersistentVolumeClaim{claim("data-web-0", "1Gi"), claim("shared", "1Gi"), claim("data-other-0", "1Gi")}
-	in.After.Claims = []*corev1.PersistentVolumeClaim{claim("data-web-0", "2Gi"), claim("shared", "3Gi"), claim("data-other-0", "2Gi"), claim("data-web-1", "1Gi")}
+	in.After.Claims = []*corev1.PersistentVolumeClaim{claim("data-web-0", "2Gi"), claim("shared", "3Gi"), claim("data-other-0", "2Gi"), claim("data-my-web-0", "1Gi"), claim("data-web-1", "1Gi")}
 	want := []forecast.Claim{{Name: "data-web-1", Action: "create", Detail: "1Gi"}, {Name: "shared", Action: "grow", Detail: "1Gi to 3Gi"}, {Name: "data-web-0", Action: "grow", Detail: "1Gi to 2Gi"}}
 	if diff := cmp.Diff(want, forecast.Of(in).Claims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)

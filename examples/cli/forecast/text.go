@@ -17,11 +17,14 @@ func Text(r *Report, wide bool) string {
 	var b strings.Builder
 	if r.Refused != "" {
 		b.WriteString(wrap("", r.Object+" would be refused: "+r.Refused))
-		return b.String()
+	} else {
+		b.WriteString(wrap("", r.Object+": "+summary(r)))
 	}
-	b.WriteString(wrap("", r.Object+": "+summary(r)))
 	for _, warning := range r.Warnings {
 		b.WriteString(wrap("Warning: ", warning))
+	}
+	if r.Refused != "" {
+		return b.String()
 	}
 	writeReasons(&b, r)
 	for i := range r.Batches {

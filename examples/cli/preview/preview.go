@@ -190,7 +190,7 @@ func (o *options) report(ctx context.Context, c change) (*forecast.Report, error
 		ManagerNamespace: o.namespace, Times: r.times(c.stored),
 	})
 	if refused, ok := errors.AsType[*foresee.Refused](err); ok {
-		return &forecast.Report{Object: c.changed.GetKind() + " " + c.changed.GetName(), Refused: refused.Error()}, nil
+		return &forecast.Report{Object: c.changed.GetKind() + " " + c.changed.GetName(), Refused: refused.Error(), Warnings: c.warnings}, nil
 	}
 	if err != nil {
 		return nil, err

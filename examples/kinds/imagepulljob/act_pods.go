@@ -115,6 +115,8 @@ func (r *Reconciler) support(node *corev1.Node) error {
 	return kubeletpull.Support(node, false)
 }
 
+func createPods() fanout.Task { return fanout.Task{Name: "create Pods"} }
+
 // actOnPods patches, deletes and creates Pods as decided, in this order, because a deleted Pod frees quota for a new
 // Pod. made is the number of created Pods. createErr is the reason why some Pods could not be created.
 func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, d *decision) (made int, createErr, err error) {
@@ -143,7 +145,7 @@ func (r *Reconciler) actOnPods(ctx context.Context, v *view, pass *fanout.Pass, 
 		}
 		return err == nil, wrapped("deleting", pod.Name, err)
 	})
-	made, createErr = pass.CreateEach(ctx, fanout.Task{Name: "create Pods"}, len(d.Create), func(i int) string { return d.Create[i].Name }, func(ctx context.Context, i int) error {
+	made, createErr = pass.CreateEach(ctx, createPods(), len(d.Create), func(i int) string { return d.Create[i].Name }, func(ctx context.Context, i int) error {
 		err := v.Client.Create(ctx, d.Create[i])
 		if isVolumeRefused(err) {
 			now := r.options.Clock.Now()

@@ -191,6 +191,9 @@ func (r *Reconciler) run(ctx context.Context, v *view, pass *fanout.Pass, s *set
 		return err
 	}
 	pass.Wake(d.After)
+	if since := r.unserved.Load(); since != nil && kubelets {
+		pass.Wake(max(since.Add(unservedFor).Sub(v.Now), 0))
+	}
 	if d.Step.State == completion.Running {
 		err = errors.Join(r.act(ctx, v, pass, s, d, secrets), r.runPods(ctx, v, pass, d))
 	}
@@ -205,6 +208,7 @@ func (r *Reconciler) decide(o *observation) (d *decision, err error) {
 		return nil, reason.Final(fmt.Errorf("pulls through kubelets: %w", err))
 	}
 	o.Pods, o.Memory = r.podsOf(o.Job, o.Puller), r.memory.Of(o.Job.UID)
+	o.IsResting = r.fanout.Backoff.Rest(o.Job.UID, o.Now, createPods()) > 0
 	return decide(o), nil
 }
 

@@ -35,6 +35,8 @@ type observation struct {
 	// their Nodes.
 	Puller *kubeletpull.Puller
 	Pods   map[string][]*corev1.Pod
+	// IsResting is true if no Pod may be created now, because an earlier creation was refused a moment ago.
+	IsResting bool
 	// Memory contains facts from earlier decisions.
 	Memory memory
 	Now    time.Time

@@ -31,30 +31,41 @@ func (o *observation) lookAtPods(t *target, d *decision) imagepull.Node {
 	if !found {
 		return o.lookAtNoPod(t, d)
 	}
-	if o.isRenewed(&report, since) {
-		d.Delete = append(d.Delete, seen.Pods...)
-		node.Standing.State = imagepull.Done
-		return node
+	last := known{report, since}
+	if wait, renews := o.renewal(last); renews && node.NotReady == "" {
+		if wait <= 0 {
+			d.Delete = append(d.Delete, seen.Pods...)
+			node.Standing.State = imagepull.Done
+			return node
+		}
+		d.wake(wait)
 	}
-	wants, reports := o.wants(report.Round, since), []imagepull.Report{report}
+	d.Memory.last[instanceOf(t.Node)] = last
 	switch why := homeless(seen.Pods); {
 	case node.NotReady != "":
 	case why != nil:
 		node.NotReady = o.shelter(seen, why, d)
 	default:
-		reports = o.step(seen, wants, reports, d)
+		last = o.proceed(seen, last, d)
 	}
-	if node.Standing = imagepull.Judge(wants, reports, o.Settings.image, owner(o.Job), o.Now); node.Standing.State == imagepull.Done {
-		d.Memory.pulled[instanceOf(t.Node)] = true
-	}
+	node.Standing = o.standing(last)
 	return node
 }
 
 // shelter deletes the Pod of an earlier attempt, because that Pod may occupy resources without which the new Pod
 // cannot be scheduled. If the new Pod has been unschedulable for a minute, the new Pod is deleted too, and notReady
-// is the reason why the Node must wait.
+// is the reason why the Node must wait. A Pod with a nominated Node stays: the scheduler is making room by preemption.
 func (o *observation) shelter(seen kubeletpull.Observed, why *corev1.PodCondition, d *decision) (notReady string) {
-	left := why.LastTransitionTime.Add(patience).Sub(o.Now)
+	key := instanceOf(seen.Node)
+	since, isKnown := o.Memory.waits[key]
+	if !isKnown {
+		since = o.Now
+	}
+	d.Memory.waits[key] = since
+	left := since.Add(patience).Sub(o.Now)
+	if slices.ContainsFunc(seen.Pods, func(pod *corev1.Pod) bool { return pod.Status.NominatedNodeName != "" }) {
+		left = max(left, patience)
+	}
 	for _, other := range seen.Pods {
 		if other.Spec.NodeName != "" || left <= 0 {
 			d.Delete = append(d.Delete, other)
@@ -64,15 +75,22 @@ func (o *observation) shelter(seen kubeletpull.Observed, why *corev1.PodConditio
 		d.wake(left)
 		return ""
 	}
+	delete(d.Memory.waits, key)
 	notReady = "the Pod to pull cannot be scheduled: " + why.Message
-	d.Memory.full[instanceOf(seen.Node)] = refusal{o.Now, notReady}
+	d.Memory.full[key] = refusal{o.Now, notReady}
 	d.wake(fullFor)
 	return notReady
 }
 
-// begin plans the first Pod on a Node whose kubelet pulls.
+// begin plans the first Pod on a Node whose kubelet pulls, or the next Pod after the scheduler had no room for a Pod.
 func (o *observation) begin(t *target, d *decision) {
-	o.step(kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}, o.wants(0, o.Now), nil, d)
+	seen, key := kubeletpull.Observed{Node: t.Node, Pods: o.Pods[t.Name]}, instanceOf(t.Node)
+	if last, isKnown := d.Memory.last[key]; isKnown {
+		o.proceed(seen, known{last.report, o.Now}, d)
+		return
+	}
+	reports := o.step(seen, o.wants(0, o.Now), nil, d)
+	d.Memory.last[key] = known{reports[0], o.Now}
 }
 
 func (o *observation) step(seen kubeletpull.Observed, wants []imagepull.Want, before []imagepull.Report, d *decision) []imagepull.Report {
@@ -90,12 +108,15 @@ func (o *observation) wants(round int64, since time.Time) []imagepull.Want {
 	return []imagepull.Want{{Image: o.Settings.image, Round: round, Claims: []imagepull.Claim{claim}}}
 }
 
-// isRenewed reports whether a job of type Never with the pull policy Always must pull again. Such a job pulls again
-// each day, through kubelets as through agents.
-func (o *observation) isRenewed(report *imagepull.Report, since time.Time) bool {
+// renewal returns the time until a job of type Never with the pull policy Always must pull again; renews is false for
+// other jobs, and during a pull. Such a job pulls again each day, through kubelets as through agents.
+func (o *observation) renewal(last known) (wait time.Duration, renews bool) {
 	policy := &o.Settings.policy
-	isOver := report.Phase == imagepull.Succeeded || report.Phase == imagepull.Failed
-	return isOver && o.Settings.rules.Endless && policy.Always && policy.TTL != nil && o.Now.Sub(since) >= *policy.TTL
+	isOver := last.report.Phase == imagepull.Succeeded || last.report.Phase == imagepull.Failed
+	if !isOver || !o.Settings.rules.Endless || !policy.Always || policy.TTL == nil {
+		return 0, false
+	}
+	return last.since.Add(*policy.TTL).Sub(o.Now), true
 }
 
 // homeless returns the condition of a Pod that cannot be scheduled; nil if each Pod has a Node or may get a Node soon.

@@ -31,6 +31,7 @@ type warmed struct {
 	targets []target
 	pods    map[string]*corev1.Pod
 	memory  memory
+	resting bool
 	puller  *kubeletpull.Puller
 	now     time.Time
 }
@@ -61,7 +62,7 @@ func (w *warmed) pass() (*decision, []string) {
 		w.t.Fatal(err)
 	}
 	w.puller = puller
-	o := &observation{Job: w.job, Settings: settingsFor(w.t, w.job), Targets: w.targets, Puller: puller, Pods: map[string][]*corev1.Pod{}, Memory: w.memory, Now: w.now}
+	o := &observation{Job: w.job, Settings: settingsFor(w.t, w.job), Targets: w.targets, Puller: puller, Pods: map[string][]*corev1.Pod{}, Memory: w.memory, IsResting: w.resting, Now: w.now}
 	for i := range w.targets {
 		o.Selected = append(o.Selected, w.targets[i].Name)
 	}
@@ -178,6 +179,7 @@ func TestKubeletsWait(t *testing.T) {
 	}
 	w.isFull("n1")
 	w.isFull("n3")
+	w.pass()
 	w.now = w.now.Add(patience - time.Second)
 	if d, did := w.pass(); len(did) > 0 || d.After != time.Second || !slices.Equal(numbers(&job.Status), []int32{3, 2, 0, 0}) {
 		t.Errorf("IP-66 the scheduler may still find room: %q, %v, %s", did, numbers(&job.Status), d.After)
@@ -336,6 +338,101 @@ func TestQuota(t *testing.T) {
 		if got := isOverQuota(tc.err); got != tc.want {
 			t.Errorf("isOverQuota(%v) = %t", tc.err, got)
 		}
+	}
+}
+
+// TestRetriesUnderQuota: the Pod of a failed attempt makes room for the next attempt's Pod if a quota refuses the next
+// Pod, and the attempts go on counting.
+func TestRetriesUnderQuota(t *testing.T) {
+	w := newWarmed(t, newJob(oneAtOnce, func(job *v1beta1.ImagePullJob) {
+		job.Spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(1))}
+	}), "n1")
+	fails := func() { w.kubelet("n1", refusedBy("registry")) }
+	steps{
+		{"IP-10 the first attempt", nil, []string{"create n1"}, []int32{1, 1, 0, 0}},
+		{"IP-9 the attempt fails", fails, []string{"record n1"}, []int32{1, 1, 0, 0}},
+		{"IP-9 the quota has no room", func() { w.memory.isShort = true; w.now = w.now.Add(time.Minute) }, []string{"create n1", "delete n1"}, []int32{1, 1, 0, 0}},
+		{"IP-9 the creation is refused", func() { clear(w.pods) }, []string{"create n1"}, []int32{1, 1, 0, 0}},
+		{"IP-9 the second attempt is the last", fails, []string{"delete n1"}, []int32{1, 0, 0, 1}},
+	}.run(t, w)
+}
+
+// TestRoomIsMadeOnce: no Pod gives way while Pods cannot be created, or for a place that is about to become free.
+func TestRoomIsMadeOnce(t *testing.T) {
+	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2", "n3")
+	pull := func(node string) func() { return func() { w.kubelet(node, pulled(w.now)) } }
+	leaves := func() {
+		w.resting = false
+		for _, pod := range w.pods {
+			if on, _, _ := w.puller.Holding(pod); on == "n1" {
+				pod.DeletionTimestamp = new(metav1.NewTime(w.now))
+			}
+		}
+	}
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{3, 1, 0, 0}},
+		{"IP-10 the second Node", pull("n1"), []string{"create n2"}, []int32{3, 1, 1, 0}},
+		{"IP-10 the third Node while creations rest", func() { pull("n2")(); w.memory.isShort, w.resting = true, true }, []string{"create n3"}, []int32{3, 1, 2, 0}},
+		{"IP-10 a Pod is leaving", func() { w.remove("n3"); leaves() }, []string{"create n3"}, []int32{3, 1, 2, 0}},
+	}.run(t, w)
+}
+
+// remove deletes the Pods of a Node.
+func (w *warmed) remove(node string) {
+	for name, pod := range w.pods {
+		if on, _, _ := w.puller.Holding(pod); on == node {
+			delete(w.pods, name)
+		}
+	}
+}
+
+// TestLostImages: a Node whose image is pulled again after an eviction has not failed, at any time after the claim.
+func TestLostImages(t *testing.T) {
+	w := newWarmed(t, newJob(forever), "n1")
+	w.pass()
+	w.kubelet("n1", pulled(w.now))
+	w.pass()
+	w.now = w.now.Add(3 * time.Hour)
+	gone := pulled(w.now)
+	gone.Phase, gone.Reason = corev1.PodFailed, "Evicted"
+	w.kubelet("n1", gone)
+	for i := range 5 {
+		w.pass()
+		if s := &w.job.Status; s.Failed > 0 {
+			t.Fatalf("IP-33 pass %d: %+v", i, s.Failures)
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+}
+
+// TestFullNodesStayLast: full Nodes come after all other Nodes, also if the time to try again ends while no Node may
+// begin.
+func TestFullNodesStayLast(t *testing.T) {
+	w := newWarmed(t, newJob(oneAtOnce), "n1", "n2", "n3")
+	wait := func(d time.Duration) func() { return func() { w.now = w.now.Add(d) } }
+	steps{
+		{"IP-10 the first Node", nil, []string{"create n1"}, []int32{3, 1, 0, 0}},
+		{"IP-66 no room", func() { w.isFull("n1") }, nil, []int32{3, 1, 0, 0}},
+		{"IP-66 no room for a minute", wait(patience), []string{"create n2", "delete n1"}, []int32{3, 1, 0, 0}},
+		{"IP-66 n1 may try again, and n2 still pulls", wait(fullFor), nil, []int32{3, 1, 0, 0}},
+		{"IP-10 n3 is before n1", func() { w.kubelet("n2", pulled(w.now)) }, []string{"create n3"}, []int32{3, 1, 1, 0}},
+	}.run(t, w)
+}
+
+// TestRenewalWaits: a Node that cannot pull keeps the image that the Node has.
+func TestRenewalWaits(t *testing.T) {
+	w := newWarmed(t, newJob(forever, func(job *v1beta1.ImagePullJob) { job.Spec.ImagePullPolicy = corev1.PullAlways }), "n1")
+	w.pass()
+	for range 2 {
+		w.kubelet("n1", pulled(w.now))
+		w.pass()
+	}
+	if d, _ := w.pass(); d.After <= 0 || d.After > 25*time.Hour {
+		t.Errorf("IP-33 the next pull is after %s", d.After)
+	}
+	w.now, w.at("n1").NotReady = w.now.Add(25*time.Hour), "the Node has disk pressure"
+	if _, did := w.pass(); len(did) > 0 {
+		t.Errorf("IP-66 a Node without room for an image: %q", did)
 	}
 }
 

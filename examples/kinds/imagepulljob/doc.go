@@ -25,6 +25,10 @@
 // is tried again later, after all other Nodes. If the annotation of a running job changes, the claims and the copies
 // of Secrets are removed, or the Pods are deleted.
 //
+// A Pod with the pull policy Always is replaced after the pull by a Pod that only keeps the image in use. The Pods of
+// the last Nodes are not replaced: such Pods are deleted when the job ends, because the kubelet would ask the registry
+// again and again. If the admission plugin AlwaysPullImages is on, this concerns all Pods.
+//
 // # Changes
 //
 // Users may change the image and the selectors of a running job: the claims for the earlier image, and the claims for

@@ -192,4 +192,3 @@ func (a *slowAgent) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	onnode.SetReports(image, []imagepull.Report{{Image: wants[0].Image, Round: wants[0].Round, Phase: imagepull.Succeeded, Present: true, Started: ends.Add(-slowPull), Ended: now}}, now)
 	return ctrl.Result{}, a.Status().Update(ctx, image)
 }
-

@@ -191,13 +191,13 @@ func ownersIn(images map[string]v1beta1.ImageSpec) (owners []corev1.ObjectRefere
 	return owners
 }
 
-// nodeEvents enqueues the running jobs that select a Node when the Node is created or deleted, becomes ready or not
-// ready, or when its labels, its container runtime or a taint for disk or PID pressure change.
+// nodeEvents enqueues the running jobs that select a Node when the Node is created, deleted or replaced, becomes ready or
+// not ready, or when its labels, spec.unschedulable, its container runtime or a taint for disk or PID pressure change.
 func (r *Reconciler) nodeEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*corev1.Node)
 		is, _ := after.(*corev1.Node)
-		if was != nil && is != nil && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) && was.Status.NodeInfo == is.Status.NodeInfo && pressure(was) == pressure(is) {
+		if was != nil && is != nil && was.UID == is.UID && was.Spec.Unschedulable == is.Spec.Unschedulable && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) && was.Status.NodeInfo == is.Status.NodeInfo && pressure(was) == pressure(is) {
 			return
 		}
 		for _, node := range []*corev1.Node{was, is} {

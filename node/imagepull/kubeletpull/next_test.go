@@ -133,6 +133,10 @@ func TestAttempts(t *testing.T) {
 		"pause container has ended": {edit: func(r *run) {
 			r.pods[0].Status = status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 		}, phase: imagepull.Succeeded, present: true, deleted: 1},
+		"lost with the disk of the Node": {edit: func(r *run) {
+			r.pods[0].Status = waiting("ErrImagePull", "denied")
+			r.pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"}
+		}, phase: imagepull.Failed, message: "ErrImagePull: denied", deleted: 1},
 		"just before the timeout": {policy: imagepull.Policy{Timeout: time.Minute}, edit: func(r *run) { r.now = at(time.Minute - 1) }, phase: imagepull.Pulling},
 		"timeout":                 {policy: imagepull.Policy{Timeout: time.Minute}, edit: func(r *run) { r.now = at(time.Minute) }, phase: imagepull.Failed, message: "no end of the attempt within 1m0s", deleted: 1},
 		"timeout, with a warning": {policy: imagepull.Policy{Timeout: time.Minute}, edit: func(r *run) {

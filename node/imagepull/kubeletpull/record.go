@@ -3,6 +3,7 @@ package kubeletpull
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,15 @@ type record struct {
 	Ended    time.Time       `json:"ended,omitzero"`
 	Again    time.Time       `json:"again,omitzero"`
 	Message  string          `json:"message,omitempty"`
+	Answers  []answer        `json:"answers,omitempty"`
+}
+
+// answer is an imagepull.Answer in the form for JSON.
+type answer struct {
+	Round   int64           `json:"round,omitempty"`
+	Phase   imagepull.Phase `json:"phase"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Message string          `json:"message,omitempty"`
 }
 
 // longestRecord is the largest length of an annotation; a longer annotation is ignored.
@@ -44,17 +54,25 @@ func (p *Puller) recordOf(pod *corev1.Pod) record {
 }
 
 func recordFrom(node string, r *imagepull.Report, serial int, since time.Time) record {
-	return record{
+	out := record{
 		Node: node, Image: r.Image.Normal(), Serial: serial, Since: since, Round: r.Round, Phase: r.Phase, Attempts: r.Attempts, Losses: r.Losses,
 		Started: r.Started, Ended: r.Ended, Again: r.Again, Message: r.Message,
 	}
+	for _, a := range r.Answers {
+		out.Answers = append(out.Answers, answer(a))
+	}
+	return out
 }
 
 func (r *record) report(image imagepull.Reference) imagepull.Report {
-	return imagepull.Report{
+	out := imagepull.Report{
 		Image: image, Round: r.Round, Phase: r.Phase, Attempts: r.Attempts, Losses: r.Losses,
 		Started: r.Started, Ended: r.Ended, Again: r.Again, Message: r.Message,
 	}
+	for _, a := range r.Answers {
+		out.Answers = append(out.Answers, imagepull.Answer(a))
+	}
+	return out
 }
 
 // newestOf returns the Pod with the last record about an image on a Node; nil if there is none.
@@ -166,7 +184,10 @@ func isKnown(before []imagepull.Report, r *imagepull.Report) bool {
 		if b.Image != r.Image {
 			continue
 		}
-		return r.Phase == imagepull.Succeeded || b.Phase == r.Phase && b.Round == r.Round && b.Attempts == r.Attempts && b.Losses == r.Losses && b.Again.Equal(r.Again)
+		return r.Phase == imagepull.Succeeded || b.Phase == r.Phase && b.Round == r.Round && b.Attempts == r.Attempts && b.Losses == r.Losses && b.Again.Equal(r.Again) &&
+			slices.EqualFunc(b.Answers, r.Answers, func(x, y imagepull.Answer) bool {
+				return x.Round == y.Round && x.Phase == y.Phase && x.Ended.Equal(y.Ended)
+			})
 	}
 	return false
 }

@@ -46,7 +46,9 @@ func (p *Puller) look(pod *corev1.Pod) standing {
 // lookAt reads the status of the pause container. A container that has ended must have started before, so the image
 // was mounted.
 func lookAt(pod *corev1.Pod, c *corev1.ContainerStatus) standing {
-	if c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
+	// The kubelet invents a last state without a start for a container that is lost, for example with the disk of the Node.
+	last := c.LastTerminationState.Terminated
+	if c.State.Running != nil || c.State.Terminated != nil || last != nil && !last.StartedAt.IsZero() {
 		return standing{held: true}
 	}
 	waiting := c.State.Waiting
