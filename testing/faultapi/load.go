@@ -143,17 +143,22 @@ func (n *Nodes) adopted(p *node, status *corev1.ContainerStatus) *container {
 		n.Images.note(n.Images.tags, c.digest, name)
 		n.Images.Publish(spec.Image, c.digest)
 	}
+	c.adopt(status, p.isInit(spec) && !podstate.IsNativeSidecar(spec))
+	return c
+}
+
+// adopt sets what a status says about the last instance. once is true for a plain init container, which succeeds once.
+func (c *container) adopt(status *corev1.ContainerStatus, once bool) {
 	switch ended := status.State.Terminated; {
 	case status.State.Running != nil:
 		c.started = status.State.Running.StartedAt
-	case ended != nil && p.isInit(spec) && !podstate.IsNativeSidecar(spec) && ended.ExitCode == 0:
+	case ended != nil && once && ended.ExitCode == 0:
 		c.done = true
 	case ended != nil:
 		c.exit = &ended.ExitCode
 	default: // such as CrashLoopBackOff: the kubelet starts the container again
 		c.runs = true
 	}
-	return c
 }
 
 // specOf returns the spec of a container or init container, or nil.

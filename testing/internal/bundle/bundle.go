@@ -1,6 +1,7 @@
 // Package bundle packs a few text files into a single text and unpacks the text again, in the txtar format: a line
-// "-- NAME --" begins each file. A module needs such a text to embed the files of a module in a subdirectory:
-// go:embed cannot embed files of another module, and the published parent module does not contain these files.
+// "-- NAME --" begins each file. A module needs such a text to embed the files of a module in a subdirectory: the
+// directive go:embed cannot embed files of another module, and the published parent module does not contain these
+// files.
 package bundle
 
 import (
