@@ -69,7 +69,7 @@ func mutants() []mutant {
 		{
 			"the failed attempt at a Pod that cannot be read is told for ever", "podcontrol/executor/finish.go",
 			"x.over(view, failureOf(pod).Task)\n\t\tx.options.Observe", "x.options.Observe",
-			schedules{tests: "./kinds/cloneset", first: 8448},
+			schedules{tests: "../podcontrol/executor", only: "TestUnreadableAfterFailure"},
 		},
 		{"a grace period ends in the second of its end", "inplaceupdate/next.go", "*time.Second + time.Second), true", "*time.Second), true", cloneSet()},
 		{"a start taken over from the old instance counts", "inplaceupdate/next.go", "v.waitForStarts(&w)\n", "\n", schedules{tests: "../inplaceupdate", only: "TestStartIsProbed"}},

@@ -481,6 +481,27 @@ func TestFailedFinish(t *testing.T) {
 	}
 }
 
+// TestUnreadableAfterFailure: a request fails, and before the next attempt the Pod becomes unreadable. The failed request
+// is forgotten, because the loop makes no further attempt.
+func TestUnreadableAfterFailure(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
+	w.Answer = func(clustertest.Request) error { return apierrors.NewInternalError(errors.New("failed calling webhook")) }
+	if _, err := w.loop("a"); err != nil || w.fanout.Backoff.Len() == 0 {
+		t.Fatalf("%v, failures of %d Pods are remembered", err, w.fanout.Backoff.Len())
+	}
+	w.Answer = nil
+	pod := &corev1.Pod{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, pod))
+	pod.Annotations = map[string]string{"example.com/update": "{"}
+	w.must(w.Update(t.Context(), pod))
+	w.deliver()
+	w.clock.SetTime(begin.Add(time.Minute))
+	if _, err := w.loop("a"); err != nil || w.fanout.Backoff.Len() != 0 {
+		t.Errorf("%v, failures of %d Pods are remembered", err, w.fanout.Backoff.Len())
+	}
+}
+
 // TestReplacedBeforeDeletion: before the deletion, another Pod with a new UID has replaced the Pod of the same name.
 // No failed deletion is reported.
 func TestReplacedBeforeDeletion(t *testing.T) {
