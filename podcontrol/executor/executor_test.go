@@ -486,7 +486,9 @@ func TestFailedFinish(t *testing.T) {
 func TestUnreadableAfterFailure(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
-	w.Answer = func(clustertest.Request) error { return apierrors.NewInternalError(errors.New("failed calling webhook")) }
+	w.Answer = func(clustertest.Request) error {
+		return apierrors.NewInternalError(errors.New("failed calling webhook"))
+	}
 	if _, err := w.loop("a"); err != nil || w.fanout.Backoff.Len() == 0 {
 		t.Fatalf("%v, failures of %d Pods are remembered", err, w.fanout.Backoff.Len())
 	}
