@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/cli/facts"
@@ -77,16 +76,7 @@ func (f *Facts) injected(pod *corev1.Pod) (causes []Cause) {
 
 // selects reports whether a label selector in an object selects labels; a missing or invalid selector selects nothing.
 func selects(o fields.Object, path string, set map[string]string) bool {
-	value, found := fields.At(o, path)
-	content, isMap := value.(fields.Object)
-	if !found || !isMap {
-		return false
-	}
-	var selector metav1.LabelSelector
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector) != nil {
-		return false
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	parsed, err := fields.Selector(o, path)
 	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(set))
 }
 

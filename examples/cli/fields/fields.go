@@ -13,7 +13,10 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -131,4 +134,26 @@ func Conditions(o Object) (list []Condition) {
 		})
 	}
 	return list
+}
+
+// Selector returns the label selector at a path. A missing selector selects nothing, and an empty selector everything.
+// The error names the path of an invalid selector.
+func Selector(o Object, path string) (labels.Selector, error) {
+	value, found := At(o, path)
+	if !found {
+		return labels.Nothing(), nil
+	}
+	content, isMap := value.(Object)
+	if !isMap {
+		return nil, fmt.Errorf("%s: %T is no label selector", path, value)
+	}
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return parsed, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/workloadkit/workloadkit/examples/cli/fields"
 )
 
@@ -67,4 +69,31 @@ func ExampleIntOrString() {
 	fmt.Println(fields.IntOrString(old, "spec.updateStrategy.rollingUpdate.partition", "spec.updateStrategy.partition"))
 	// Output:
 	// 20%
+}
+
+func TestSelector(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		selector any
+		want     string
+		matches  bool // the labels app=web
+		err      bool
+	}{
+		{"missing", nil, "", false, false},
+		{"empty", fields.Object{}, "", true, false},
+		{"labels", fields.Object{"matchLabels": fields.Object{"app": "web"}}, "app=web", true, false},
+		{"not a map", "app=web", "", false, true},
+		{"a wrong type", fields.Object{"matchLabels": "app"}, "", false, true},
+		{"a wrong operator", fields.Object{"matchExpressions": []any{fields.Object{"key": "app", "operator": "Odd"}}}, "", false, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := fields.Selector(fields.Object{"spec": fields.Object{"selector": tc.selector}}, "spec.selector")
+			if (err != nil) != tc.err {
+				t.Fatalf("error %v", err)
+			}
+			if err == nil && (got.String() != tc.want || got.Matches(labels.Set{"app": "web"}) != tc.matches) {
+				t.Errorf("selector %q, matches %t", got, got.Matches(labels.Set{"app": "web"}))
+			}
+		})
+	}
 }

@@ -87,11 +87,11 @@ func (v *View) around(ctx context.Context, f cmdutil.Factory, namespace string) 
 	if err != nil {
 		return err
 	}
-	selector, err := selectorOf(v.Workload.Object)
+	selector, err := fields.Selector(v.Workload.Object, "spec.selector")
 	if err != nil {
 		return err
 	}
-	pods, err := clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	pods, err := clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err == nil {
 		v.Pods = pods.Items
 	}

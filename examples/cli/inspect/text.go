@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/workloadkit/workloadkit/examples/cli/facts"
@@ -22,20 +20,6 @@ const (
 	labelRevision = "controller-revision-hash"
 	labelTemplate = "pod-template-hash"
 )
-
-func selectorOf(workload fields.Object) (string, error) {
-	value, _ := fields.At(workload, "spec.selector")
-	content, _ := value.(fields.Object)
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
-		return "", fmt.Errorf("spec.selector: %w", err)
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil {
-		return "", fmt.Errorf("spec.selector: %w", err)
-	}
-	return parsed.String(), nil
-}
 
 // strategy returns the name of the strategy, the path of its settings and the path of its status. A Rollout without a
 // strategy counts as a canary.

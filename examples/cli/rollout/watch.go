@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	kruiseapps "github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/cli/fields"
 	"github.com/workloadkit/workloadkit/examples/cli/operate"
 	"github.com/workloadkit/workloadkit/examples/cli/progress"
 )
@@ -95,9 +95,11 @@ func (s *status) pods(ctx context.Context, u *unstructured.Unstructured) ([]core
 	owners, options := map[types.UID]bool{u.GetUID(): true}, metav1.ListOptions{}
 	switch u.GetKind() {
 	case "UnitedDeployment":
-		if options.LabelSelector, err = selectorOf(u); err != nil {
-			return nil, err
+		selector, err := fields.Selector(u.Object, "spec.selector")
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
+		options.LabelSelector = selector.String()
 	case "Deployment":
 		sets, err := clients.AppsV1().ReplicaSets(u.GetNamespace()).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -119,23 +121,6 @@ func (s *status) pods(ctx context.Context, u *unstructured.Unstructured) ([]core
 	})
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods, nil
-}
-
-// selectorOf returns the selector of a workload as text.
-func selectorOf(u *unstructured.Unstructured) (string, error) {
-	fields, _, err := unstructured.NestedMap(u.Object, "spec", "selector")
-	selector := &metav1.LabelSelector{}
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, selector)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s %s: spec.selector: %w", u.GetKind(), u.GetName(), err)
-	}
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return "", fmt.Errorf("%s %s: spec.selector: %w", u.GetKind(), u.GetName(), err)
-	}
-	return compiled.String(), nil
 }
 
 // Table renders a rollout with its Pods, at most 80 columns wide for names of usual length.

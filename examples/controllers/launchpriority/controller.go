@@ -11,8 +11,8 @@
 // The Pod owns the ConfigMap, so the ConfigMap is garbage collected with the Pod. If a deleted Pod of the same name
 // has left a ConfigMap, the controller deletes this ConfigMap and creates a new one. Otherwise the old ConfigMap
 // would open all barriers at once, and would be garbage collected later. The old ConfigMap exists until the Pod is
-// reconciled for the first time, and containers that the kubelet has started before this are not stopped. A ConfigMap
-// that has no owner is not changed, and an event on the Pod reports the ConfigMap.
+// reconciled for the first time, and containers already started by the kubelet are not stopped. A ConfigMap
+// without an owner is not changed, and an event on the Pod reports the ConfigMap.
 package launchpriority
 
 import (

@@ -1,6 +1,6 @@
 // Package podreadiness is the controller that opens the readiness gate KruisePodReady of new Pods, by writing the
-// condition of this name. The controllers of some kinds open the readiness gate of their own Pods; the controller in
-// this package opens the readiness gate of all other Pods.
+// condition of the same name. The controllers of some kinds open the readiness gate of their own Pods; the controller
+// in package podreadiness opens the readiness gate of all further Pods.
 //
 // Each Pod costs a single patch of pods/status. If the condition exists already, the condition is not changed,
 // whatever its value. Once the kubelet has reported containers, the patch requires the observed resourceVersion, so

@@ -77,7 +77,7 @@ func setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) 
 	})
 }
 
-// letGo removes the finalizer from a job that is being deleted, and sends an event that names the Pods in which the
+// letGo removes the finalizer from a job in deletion, and sends an event with the names of the Pods in which the
 // job's containers still run.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if names := goesOn(r.pods.In(v.Owner.Namespace), v.Owner.UID); len(names) > 0 && slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
@@ -87,7 +87,7 @@ func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) erro
 	return setFinalizer(ctx, v, pass, false)
 }
 
-// remove deletes a job whose TTL has passed, unless the job has changed since the last read.
+// remove deletes a job after the TTL, unless the job has changed since the last read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

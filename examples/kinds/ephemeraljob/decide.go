@@ -29,7 +29,7 @@ type observation struct {
 type decision struct {
 	// Step is the state of the job, and contains the number of Pods that may get containers.
 	Step completion.Step
-	// Open lists the wanted Pods that do not have the containers yet, the oldest first. The first Step.Start of these
+	// Open lists the wanted Pods without the containers, the oldest first. The first Step.Start of these
 	// Pods get the containers now.
 	Open []*corev1.Pod
 	// Status is the status to write; containers that this reconciliation adds are not counted yet.

@@ -447,6 +447,53 @@ func TestAlwaysEnds(t *testing.T) {
 	}
 }
 
+// TestNodeChanges: the changes of a Node after which a job decides again.
+func TestNodeChanges(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Node){
+		"uncordoned": func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"replaced":   func(n *corev1.Node) { n.UID = "new" },
+		"ready": func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		},
+		"labels":   func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} },
+		"runtime":  func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.1.0" },
+		"pressure": func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure}} },
+	} {
+		was, is := &corev1.Node{}, &corev1.Node{}
+		if !isSameNode(was, is) {
+			t.Fatal("IP-66 equal Nodes differ")
+		}
+		if change(is); isSameNode(was, is) {
+			t.Errorf("IP-66 %s: no job decides again", name)
+		}
+	}
+}
+
+// TestLateVerdict: the time of a Pod's condition may be the time of a scheduling gate, so the minute begins when the
+// process first sees that the scheduler has no room. A Pod for which the scheduler evicts others may wait for longer.
+func TestLateVerdict(t *testing.T) {
+	w := newWarmed(t, newJob(oneAtOnce), "n1")
+	nominated := func(node string) func() {
+		return func() {
+			for _, pod := range w.pods {
+				pod.Status.NominatedNodeName = node
+			}
+			w.now = w.now.Add(2 * patience)
+		}
+	}
+	steps{
+		{"IP-10 the Node", nil, []string{"create n1"}, []int32{1, 1, 0, 0}},
+		{"IP-66 a condition of long ago", func() {
+			w.isFull("n1")
+			for _, pod := range w.pods {
+				pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now.Add(-time.Hour))
+			}
+		}, nil, []int32{1, 1, 0, 0}},
+		{"IP-66 the scheduler evicts other Pods", nominated("n1"), nil, []int32{1, 1, 0, 0}},
+		{"IP-66 no room after all", nominated(""), []string{"delete n1"}, []int32{1, 0, 0, 0}},
+	}.run(t, w)
+}
+
 // TestPressure: no Pod is created for a Node with disk or PID pressure, because the kubelet would reject the Pod.
 func TestPressure(t *testing.T) {
 	for key, want := range map[string]string{corev1.TaintNodeDiskPressure: "disk pressure", corev1.TaintNodePIDPressure: "PID pressure", corev1.TaintNodeMemoryPressure: ""} {

@@ -228,10 +228,22 @@ func TestPullsThroughKubelets(t *testing.T) {
 		}
 	}
 	c.untilPods(job, 3)
-	if err := c.Delete(t.Context(), job); err != nil {
+	c.patch(job, `{"spec":{"image":"NOT VALID"}}`)
+	c.untilPods(job, 0)
+	endless := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "endless", Annotations: job.Annotations}}
+	endless.Spec.Image, endless.Spec.PullSecrets, endless.Spec.CompletionPolicy.Type = "reg.test/app:v1", []string{"pull"}, v1beta1.Never
+	endless.Spec.Parallelism = new(intstr.FromInt32(3))
+	c.create(endless)
+	c.untilPods(endless, 3)
+	c.patch(endless, `{"spec":{"image":"NOT VALID"}}`)
+	c.untilPods(endless, 0)
+	c.patch(endless, `{"spec":{"image":"reg.test/app:v2"}}`)
+	endless.Spec.Image = "reg.test/app:v2"
+	c.untilPods(endless, 3)
+	if err := c.Delete(t.Context(), endless); err != nil {
 		t.Fatal(err)
 	}
-	c.untilPods(job, 0)
+	c.untilPods(endless, 0)
 }
 
 // untilPods waits until n Pods have the image of a job, on different Nodes, with the pull secret of the job.

@@ -197,7 +197,7 @@ func (r *Reconciler) nodeEvents() handler.Funcs {
 	return on(func(q queue, before, after client.Object) {
 		was, _ := before.(*corev1.Node)
 		is, _ := after.(*corev1.Node)
-		if was != nil && is != nil && was.UID == is.UID && was.Spec.Unschedulable == is.Spec.Unschedulable && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) && was.Status.NodeInfo == is.Status.NodeInfo && pressure(was) == pressure(is) {
+		if was != nil && is != nil && isSameNode(was, is) {
 			return
 		}
 		for _, node := range []*corev1.Node{was, is} {
@@ -206,6 +206,12 @@ func (r *Reconciler) nodeEvents() handler.Funcs {
 			}
 		}
 	})
+}
+
+// isSameNode reports whether two versions of a Node are the same for jobs.
+func isSameNode(was, is *corev1.Node) bool {
+	return was.UID == is.UID && was.Spec.Unschedulable == is.Spec.Unschedulable && isReady(was) == isReady(is) && maps.Equal(was.Labels, is.Labels) &&
+		was.Status.NodeInfo == is.Status.NodeInfo && pressure(was) == pressure(is)
 }
 
 func isReady(node *corev1.Node) bool {

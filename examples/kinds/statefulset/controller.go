@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the name of the controller in logs, and the source of its events.
+// ControllerName is the name of the controller in logs, and the source of events.
 const ControllerName = "statefulset-controller"
 
 // Options are the options of the controller. The zero value is valid.

@@ -53,7 +53,7 @@ type todo struct {
 	// unowned are the Pods whose claims are listed in own. Such a Pod is deleted only after the owner references of its
 	// claims were written.
 	unowned sets.Set[string]
-	// missing are the missing claims of existing Pods that cannot start without the claims.
+	// missing are the missing claims of existing Pods: the Pods cannot start without the claims.
 	missing []*corev1.PersistentVolumeClaim
 	step    numbered.Step
 	// create are the Pods to create, without the Pods whose creation an existing claim of another owner prevents.
